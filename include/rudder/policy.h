@@ -1,0 +1,122 @@
+/*
+ * rudder/policy.h - how to write a policy: which rows leave the buffer and which enter.
+ *
+ * A policy is a table of functions. The buffer keeps, for every remote node it has heard of (a *tracked* node), a record
+ * with the node's id, its slot (or -1) and `state_bytes` bytes that belong to the policy. Once per minibatch the buffer
+ * hands the policy the nodes that were hit and those that were missed, each node once, in the order in which they first
+ * appeared in the minibatch. A policy changes the content of the buffer by rudder_nodes_admit() only.
+ *
+ * Two kinds of change, and a policy may make both:
+ *   - inside `misses`, a row that was just missed enters: the host fetches it anyway, so this costs no traffic;
+ *   - inside `replace`, called when the decider says so, any tracked node enters; those not missed in this minibatch
+ *     cost one fetched row each (a *fill row*).
+ *
+ * All functions of one policy instance are called by the thread that calls the handle; none may call the handle.
+ * examples/own_policy.c is a complete policy in 30 lines.
+ */
+#ifndef RUDDER_POLICY_H
+#define RUDDER_POLICY_H
+
+#include <stdint.h>
+#include <stddef.h>
+#include "rudder/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The tracked nodes and the slots of one row type. Node numbers are 0 .. count-1, slots 0 .. capacity-1. */
+typedef struct rudder_nodes rudder_nodes_t;
+
+/* What a policy is told when it is opened. Pointers are valid during `open` only, `nodes` until `close`. */
+typedef struct rudder_policy_setup {
+    size_t size;
+    rudder_nodes_t *nodes;
+    int64_t capacity;    /* slots */
+    int64_t max_nodes;   /* most nodes that can be tracked, those in the buffer included */
+    int64_t max_ids;     /* most ids in one minibatch */
+    int32_t period;      /* minibatches in a metrics window */
+    double alpha;        /* decay of the paper's eviction score per minibatch without a hit */
+} rudder_policy_setup_t;
+
+/* What a replacement now would do; all counts are rows. */
+typedef struct rudder_outlook {
+    int64_t stale;              /* slots that the policy would let go */
+    int64_t candidates;         /* tracked nodes outside that it would let in */
+    int64_t swaps;              /* rows that would enter */
+    int64_t cost;               /* fill rows among them */
+    double saving_per_minibatch; /* rows that the new content is expected to save in each coming minibatch */
+} rudder_outlook_t;
+
+enum {
+    RUDDER_POLICY_REPLACES = 1u, /* `replace` has a meaning: a decider says when */
+    RUDDER_POLICY_ADMITS = 2u    /* rows enter when they are missed */
+};
+
+typedef struct rudder_policy {
+    size_t size; /* sizeof(rudder_policy_t) */
+    const char *name;
+    unsigned flags;
+    size_t state_bytes; /* per tracked node, zeroed when a node is first seen; a multiple of 8 */
+
+    /* Bytes of private memory for one instance; NULL for none. Handed to `open` zeroed and 64-byte aligned. */
+    size_t (*memory)(const rudder_policy_setup_t *setup);
+    rudder_status_t (*open)(void *self, const rudder_policy_setup_t *setup);
+
+    /* A minibatch: nodes found in the buffer, then nodes not found. Either may be NULL: nothing is done. */
+    void (*hits)(void *self, rudder_nodes_t *nodes, const int32_t *node, int64_t n);
+    void (*misses)(void *self, rudder_nodes_t *nodes, const int32_t *node, int64_t n);
+
+    /* A replacement, at most once a minibatch, after `misses`. Returns the number of rows that entered. */
+    int64_t (*replace)(void *self, rudder_nodes_t *nodes);
+
+    /* What `replace` would do now. NULL if the policy has no replacement. May cost O(capacity + tracked nodes). */
+    void (*outlook)(void *self, rudder_nodes_t *nodes, rudder_outlook_t *outlook);
+
+    /*
+     * The plan was aborted: the states of these nodes and the slots were put back as they were. Repair what the
+     * instance derives from them. NULL if it derives nothing.
+     */
+    void (*restored)(void *self, rudder_nodes_t *nodes, const int32_t *node, int64_t n);
+
+    /* The node left its slot by rudder_invalidate() or because its fill was given up. NULL if nothing is to be done. */
+    void (*dropped)(void *self, rudder_nodes_t *nodes, int32_t node, int32_t slot);
+
+    /* The start content enters (before the first minibatch): the policy sets its state for a node in a slot. NULL: left zero. */
+    void (*started)(void *self, rudder_nodes_t *nodes, const int32_t *node, int64_t n);
+
+    /* Ids of a minibatch to come, `ahead` minibatches from the next one to be planned. NULL: not used. */
+    void (*announced)(void *self, rudder_nodes_t *nodes, int64_t minibatch, const int64_t *ids, int64_t n);
+
+    void (*close)(void *self);
+} rudder_policy_t;
+
+/* Number of tracked nodes; node numbers are dense and keep their node until the handle is closed. */
+RUDDER_API int32_t rudder_nodes_count(const rudder_nodes_t *nodes);
+/* Minibatches planned before this one, for this row type. */
+RUDDER_API int64_t rudder_nodes_minibatch(const rudder_nodes_t *nodes);
+RUDDER_API int64_t rudder_nodes_capacity(const rudder_nodes_t *nodes);
+/* Slots without a row. */
+RUDDER_API int64_t rudder_nodes_free(const rudder_nodes_t *nodes);
+RUDDER_API int64_t rudder_node_id(const rudder_nodes_t *nodes, int32_t node);
+/* The node's slot, -1 outside the buffer. */
+RUDDER_API int32_t rudder_node_slot(const rudder_nodes_t *nodes, int32_t node);
+/* 1 when the node was missed in the current minibatch, so that letting it in costs no fill. */
+RUDDER_API int rudder_node_missed(const rudder_nodes_t *nodes, int32_t node);
+/* The policy's bytes for the node. Valid until the next minibatch; the buffer saves them before `hits` and `misses`. */
+RUDDER_API void *rudder_node_state(const rudder_nodes_t *nodes, int32_t node);
+/* The node in a slot, -1 when the slot is free. */
+RUDDER_API int32_t rudder_slot_node(const rudder_nodes_t *nodes, int32_t slot);
+
+/*
+ * Lets `node` (outside the buffer) enter. `victim` is the node that leaves for it, or -1 to take a free slot. Returns the
+ * slot, or -1 and changes nothing when the request has no meaning (node inside, victim outside, no free slot, node not
+ * missed now and the call does not come from `replace`). The states of both nodes are saved before the call returns, so
+ * change them afterwards. Cost: O(1).
+ */
+RUDDER_API int32_t rudder_nodes_admit(rudder_nodes_t *nodes, int32_t node, int32_t victim);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
