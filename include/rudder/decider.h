@@ -39,12 +39,12 @@ RUDDER_API const char *rudder_outcome_name(rudder_outcome_status_t status);
 /* A past decision and what followed in the window after it. */
 typedef struct rudder_outcome {
     rudder_outcome_status_t status;
-    int64_t minibatch;         /* when it was applied */
+    int64_t minibatch; /* when it was applied */
     int64_t replaced_rows;
-    double replaced_share;     /* of the capacity */
-    double hit_rate_change;    /* window after minus window before, in points of 1.0; 0 while not known */
-    double fetched_change;     /* fetched rows a minibatch, after minus before */
-    int known;                 /* 1 once the window after it is complete */
+    double replaced_share;  /* of the capacity */
+    double hit_rate_change; /* window after minus window before, in points of 1.0; 0 while not known */
+    double fetched_change;  /* fetched rows a minibatch, after minus before */
+    int known;              /* 1 once the window after it is complete */
 } rudder_outcome_t;
 
 enum { RUDDER_HISTORY = 5 };
@@ -60,21 +60,21 @@ typedef struct rudder_facts {
 /* Everything a decider is told. Rows are distinct remote ids; "window" is the last complete one. */
 typedef struct rudder_context {
     size_t size;
-    int64_t minibatch;         /* minibatches planned so far */
-    int64_t minibatches_left;  /* -1 when the host did not say how many there are */
+    int64_t minibatch;        /* minibatches planned so far */
+    int64_t minibatches_left; /* -1 when the host did not say how many there are */
     int32_t period;
     int64_t window_minibatches;
     int64_t remote_rows, hit_rows, miss_rows, fill_rows; /* of the window */
-    double hit_rate;           /* of the window, 0..1 */
-    double hit_rate_total;     /* since the start */
-    double hit_rate_trend;     /* window minus the mean of the (at most 4) windows before, in points of 1.0 */
+    double hit_rate;                                     /* of the window, 0..1 */
+    double hit_rate_total;                               /* since the start */
+    double hit_rate_trend;        /* window minus the mean of the (at most 4) windows before, in points of 1.0 */
     double fetched_per_minibatch; /* misses + fill rows, of the window */
-    double fetched_trend;      /* relative to the mean of the (at most 4) windows before: +0.1 is 10 % more */
+    double fetched_trend;         /* relative to the mean of the (at most 4) windows before: +0.1 is 10 % more */
     int64_t row_bytes, capacity;
-    double stale_share;        /* of the slots */
+    double stale_share; /* of the slots */
     int64_t stale, candidates, swaps;
     double saving_per_minibatch; /* rows, see rudder_outlook_t */
-    double saving_rows;        /* over the minibatches left (a window when unknown) */
+    double saving_rows;          /* over the minibatches left (a window when unknown) */
     double cost_rows;
     double t_sample, t_fetch, t_wait, t_compute; /* seconds a minibatch in the window, from rudder_report_times() */
     int32_t n_history;
@@ -87,12 +87,12 @@ enum { RUDDER_DOWN = -1, RUDDER_SAME = 0, RUDDER_UP = 1, RUDDER_NO_PREDICTION = 
 typedef struct rudder_answer {
     size_t size;
     rudder_verdict_t verdict;
-    double margin;       /* logit(yes) - logit(no) - threshold, or 0 */
-    double latency_ms;   /* filled by the controller: asked to answered */
-    int32_t tokens;      /* evaluated and generated for this answer */
+    double margin;                      /* logit(yes) - logit(no) - threshold, or 0 */
+    double latency_ms;                  /* filled by the controller: asked to answered */
+    int32_t tokens;                     /* evaluated and generated for this answer */
     int32_t predict_hits, predict_rows; /* RUDDER_UP, _SAME, _DOWN or RUDDER_NO_PREDICTION */
     uint64_t prompt_hash;
-    char prompt[512];    /* what the agent saw beside the constant head; "" for rules */
+    char prompt[512]; /* what the agent saw beside the constant head; "" for rules */
     char explanation[256];
 } rudder_answer_t;
 
@@ -115,10 +115,10 @@ typedef struct rudder_decider {
 /* One finished decision, handed to rudder_config_t.on_decision when its effect is known or the handle is closed. */
 typedef struct rudder_decision {
     size_t size;
-    int64_t number;             /* 0, 1, 2, ... */
+    int64_t number;                                                 /* 0, 1, 2, ... */
     int64_t asked_minibatch, answered_minibatch, applied_minibatch; /* minibatches planned at that time; -1: never */
     rudder_outcome_t outcome;
-    int from_fallback;          /* 1 when the fall-back rule gave the verdict that was applied */
+    int from_fallback; /* 1 when the fall-back rule gave the verdict that was applied */
     int32_t prediction_hits_true, prediction_rows_true; /* 1 true, 0 false, -1 none made or effect not known */
     rudder_context_t context;
     rudder_answer_t answer;

@@ -32,19 +32,19 @@ typedef struct rudder_nodes rudder_nodes_t;
 typedef struct rudder_policy_setup {
     size_t size;
     rudder_nodes_t *nodes;
-    int64_t capacity;    /* slots */
-    int64_t max_nodes;   /* most nodes that can be tracked, those in the buffer included */
-    int64_t max_ids;     /* most ids in one minibatch */
-    int32_t period;      /* minibatches in a metrics window */
-    double alpha;        /* decay of the paper's eviction score per minibatch without a hit */
+    int64_t capacity;  /* slots */
+    int64_t max_nodes; /* most nodes that can be tracked, those in the buffer included */
+    int64_t max_ids;   /* most ids in one minibatch */
+    int32_t period;    /* minibatches in a metrics window */
+    double alpha;      /* decay of the paper's eviction score per minibatch without a hit */
 } rudder_policy_setup_t;
 
 /* What a replacement now would do; all counts are rows. */
 typedef struct rudder_outlook {
-    int64_t stale;              /* slots that the policy would let go */
-    int64_t candidates;         /* tracked nodes outside that it would let in */
-    int64_t swaps;              /* rows that would enter */
-    int64_t cost;               /* fill rows among them */
+    int64_t stale;               /* slots that the policy would let go */
+    int64_t candidates;          /* tracked nodes outside that it would let in */
+    int64_t swaps;               /* rows that would enter */
+    int64_t cost;                /* fill rows among them */
     double saving_per_minibatch; /* rows that the new content is expected to save in each coming minibatch */
 } rudder_outlook_t;
 

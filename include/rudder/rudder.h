@@ -63,13 +63,14 @@ typedef struct rudder_allocator {
 
 /* One type of rows (a node type, a dtype). */
 typedef struct rudder_type_config {
-    size_t row_bytes;       /* > 0 */
-    int64_t capacity_rows;  /* slots; 0: nothing is kept */
-    int64_t max_ids;        /* most ids in one plan, duplicates included; > 0 */
-    int64_t max_tracked;    /* nodes outside the buffer that are remembered; ids beyond are served, not tracked; 0: n_halo */
+    size_t row_bytes;      /* > 0 */
+    int64_t capacity_rows; /* slots; 0: nothing is kept */
+    int64_t max_ids;       /* most ids in one plan, duplicates included; > 0 */
+    int64_t
+        max_tracked; /* nodes outside the buffer that are remembered; ids beyond are served, not tracked; 0: n_halo */
     int64_t owned_begin, owned_end; /* ids in [begin, end) are owned: an error in a plan. Equal: nothing is checked */
-    const int64_t *halo;            /* remote nodes known beforehand, distinct (start content); may be NULL. Not copied: */
-    const uint32_t *halo_degree;    /*   read by rudder_open() only; NULL: all equal */
+    const int64_t *halo;         /* remote nodes known beforehand, distinct (start content); may be NULL. Not copied: */
+    const uint32_t *halo_degree; /*   read by rudder_open() only; NULL: all equal */
     int64_t n_halo;
 } rudder_type_config_t;
 
@@ -85,36 +86,36 @@ typedef enum rudder_answer_mode {
 
 /* How the `llm` decider finds or starts its agent; strings are copied. */
 typedef struct rudder_agent_config {
-    const char *program;     /* path of the `rudder` program that is run as `program agent --serve JOB ...` */
-    const char *model;       /* path of a GGUF file */
-    const char *job;         /* ranks of one host with the same job share one agent; NULL: of this process alone */
+    const char *program; /* path of the `rudder` program that is run as `program agent --serve JOB ...` */
+    const char *model;   /* path of a GGUF file */
+    const char *job;     /* ranks of one host with the same job share one agent; NULL: of this process alone */
     rudder_answer_mode_t answer_mode;
-    int64_t memory_bytes;    /* limit of the agent's address space; 0: none */
-    int32_t nice;            /* 0 .. 19, added to the caller's */
+    int64_t memory_bytes; /* limit of the agent's address space; 0: none */
+    int32_t nice;         /* 0 .. 19, added to the caller's */
 } rudder_agent_config_t;
 
 /* Sizes first: fields are only ever added at the end. Start from rudder_config_init(). */
 typedef struct rudder_config {
-    size_t size;      /* sizeof(rudder_config_t), set by rudder_config_init() */
-    size_t type_size; /* sizeof(rudder_type_config_t), likewise */
-    int32_t n_types;  /* 1 .. RUDDER_MAX_TYPES */
+    size_t size;                       /* sizeof(rudder_config_t), set by rudder_config_init() */
+    size_t type_size;                  /* sizeof(rudder_type_config_t), likewise */
+    int32_t n_types;                   /* 1 .. RUDDER_MAX_TYPES */
     int32_t max_plans;                 /* plans open at once; default 4 */
     const rudder_type_config_t *types; /* [n_types] */
 
-    const char *policy;                 /* "score", "static", "lfu" (default), "none" */
+    const char *policy;                  /* "score", "static", "lfu" (default), "none" */
     const rudder_policy_t *policy_table; /* own policy instead of a name; must outlive the handle */
-    const char *start;                  /* "empty", "degree", "random"; NULL: what suits the policy */
-    double alpha;                       /* default .005 */
-    int32_t period;                     /* minibatches in a window; default 16 */
-    int64_t minibatches;                /* in the whole run; 0: unknown */
-    uint64_t seed;                      /* of the start "random" */
+    const char *start;                   /* "empty", "degree", "random"; NULL: what suits the policy */
+    double alpha;                        /* default .005 */
+    int32_t period;                      /* minibatches in a window; default 16 */
+    int64_t minibatches;                 /* in the whole run; 0: unknown */
+    uint64_t seed;                       /* of the start "random" */
 
-    const char *decider;                  /* "never", "once", "fixed:N", "gain", "llm"; NULL: "never" where it matters */
+    const char *decider; /* "never", "once", "fixed:N", "gain", "llm"; NULL: "never" where it matters */
     const rudder_decider_t *decider_table; /* own decider instead of a name; must outlive the handle */
-    const char *fallback;                 /* inline decider that decides when the decider cannot; default "gain" */
-    rudder_mode_t mode;                   /* default async */
-    int32_t deadline_ms;                  /* of one decision; default 30000 */
-    int32_t late_after;                   /* async: drop answers older than so many minibatches; default 4 periods */
+    const char *fallback;                  /* inline decider that decides when the decider cannot; default "gain" */
+    rudder_mode_t mode;                    /* default async */
+    int32_t deadline_ms;                   /* of one decision; default 30000 */
+    int32_t late_after;                    /* async: drop answers older than so many minibatches; default 4 periods */
     rudder_agent_config_t agent;
     rudder_facts_t facts;
 
@@ -153,7 +154,8 @@ RUDDER_API void rudder_close(rudder_t *handle, int32_t timeout_ms);
  * The start content (see `start`): a plan without ids whose fill rows are the rows to load before the first minibatch.
  * To be called once per type, before its first plan; not calling it is the start "empty". n_fill may be 0.
  */
-RUDDER_API rudder_status_t rudder_plan_start(rudder_t *handle, int32_t type, rudder_plan_t **plan, rudder_error_t *error);
+RUDDER_API rudder_status_t rudder_plan_start(rudder_t *handle, int32_t type, rudder_plan_t **plan,
+                                             rudder_error_t *error);
 
 /*
  * Plans one minibatch of a type: ids[n] are the remote ids it needs, 64-bit, in any order, duplicates allowed (fetched
@@ -219,15 +221,15 @@ typedef struct rudder_stats {
     size_t size;
     int64_t minibatches, aborted;
     int64_t remote_rows, hit_rows, miss_rows, fill_rows, fetched_rows, fetched_bytes;
-    int64_t untracked_rows;   /* misses of nodes beyond max_tracked */
-    int64_t entered_rows;     /* rows that entered the buffer */
+    int64_t untracked_rows; /* misses of nodes beyond max_tracked */
+    int64_t entered_rows;   /* rows that entered the buffer */
     int64_t announced_minibatches;
     int64_t rows_in_buffer, capacity_rows, memory_bytes;
     int64_t window_remote_rows, window_hit_rows; /* of the last complete window */
     int64_t asked, answered, applied;            /* decisions; applied: replaced + kept + nothing-stale */
     int64_t replaced, kept, nothing_stale, invalid, late, failed, fallback;
     double latency_mean_ms, latency_p50_ms, latency_p99_ms; /* of the last 1024 answers */
-    double age_mean_minibatches;                 /* asked to applied */
+    double age_mean_minibatches;                            /* asked to applied */
 } rudder_stats_t;
 
 /* Copies the statistics; size: sizeof(rudder_stats_t) of the caller. Any thread. Figures of one minibatch are consistent. */

@@ -13,12 +13,12 @@ rudder_status_t error_set(rudder_error_t *error, rudder_status_t status, const c
 
 #define RUDDER_FAIL(error, status, ...) error_set((error), (status), __func__, __VA_ARGS__)
 
-#define RUDDER_TRY(call)                             \
-    do {                                             \
-        const rudder_status_t try_status_ = (call);  \
-        if (try_status_ != RUDDER_OK) {              \
-            return try_status_;                      \
-        }                                            \
+#define RUDDER_TRY(call)                                                                                               \
+    do {                                                                                                               \
+        const rudder_status_t try_status_ = (call);                                                                    \
+        if (try_status_ != RUDDER_OK) {                                                                                \
+            return try_status_;                                                                                        \
+        }                                                                                                              \
     } while (0)
 
 #endif

@@ -14,7 +14,7 @@ typedef struct json {
     char *text; /* always NUL-terminated once something was written; owned, free() it or json_free() */
     size_t length, capacity;
     int depth;
-    int comma; /* the next item needs one */
+    int comma;  /* the next item needs one */
     int failed; /* out of memory: everything after is ignored */
     int pretty; /* set to 1 before the first item: two spaces a level, for files that people read */
 } json_t;

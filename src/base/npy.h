@@ -18,10 +18,10 @@ typedef struct npy {
     char dtype[8]; /* as in the file: "<f4", "<i8", "|u1" */
     int32_t n_dimensions;
     int64_t shape[NPY_MAX_DIMENSIONS];
-    int64_t count;      /* elements */
+    int64_t count; /* elements */
     size_t item_bytes;
-    const void *data;   /* NULL when count is 0 */
-    void *map;          /* what npy_close() unmaps */
+    const void *data; /* NULL when count is 0 */
+    void *map;        /* what npy_close() unmaps */
     size_t map_bytes;
 } npy_t;
 

@@ -13,19 +13,19 @@
 #include "rudder/status.h"
 
 typedef enum option_type {
-    OPTION_STRING, /* const char * */
-    OPTION_INT,    /* int64_t, with low and high */
-    OPTION_FLOAT,  /* double, with low and high */
-    OPTION_FLAG,   /* int: --name sets 1, --no-name sets 0 */
-    OPTION_CHOICE, /* int: position in the list `choices`, "a|b|c" */
-    OPTION_BYTES,  /* int64_t, "64MiB" */
+    OPTION_STRING,  /* const char * */
+    OPTION_INT,     /* int64_t, with low and high */
+    OPTION_FLOAT,   /* double, with low and high */
+    OPTION_FLAG,    /* int: --name sets 1, --no-name sets 0 */
+    OPTION_CHOICE,  /* int: position in the list `choices`, "a|b|c" */
+    OPTION_BYTES,   /* int64_t, "64MiB" */
     OPTION_SECONDS, /* double, "50us" */
-    OPTION_HEADING /* a line in --help, no option */
+    OPTION_HEADING  /* a line in --help, no option */
 } option_type_t;
 
 typedef struct option_spec {
-    const char *name;     /* "seed-order"; heading: its text */
-    char letter;          /* 'o' for -o, 0: none */
+    const char *name; /* "seed-order"; heading: its text */
+    char letter;      /* 'o' for -o, 0: none */
     option_type_t type;
     size_t offset;        /* of the field in the sub-command's struct */
     const char *fallback; /* default as text; NULL: unset (string NULL) */

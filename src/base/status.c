@@ -7,8 +7,8 @@
 const char *rudder_status_name(rudder_status_t status)
 {
     switch (status) {
-#define STATUS_NAME(name, value, text) \
-    case name:                         \
+#define STATUS_NAME(name, value, text)                                                                                 \
+    case name:                                                                                                         \
         return #name;
         RUDDER_STATUS_TABLE(STATUS_NAME)
 #undef STATUS_NAME
@@ -19,8 +19,8 @@ const char *rudder_status_name(rudder_status_t status)
 const char *rudder_status_text(rudder_status_t status)
 {
     switch (status) {
-#define STATUS_TEXT(name, value, text) \
-    case name:                         \
+#define STATUS_TEXT(name, value, text)                                                                                 \
+    case name:                                                                                                         \
         return text;
         RUDDER_STATUS_TABLE(STATUS_TEXT)
 #undef STATUS_TEXT

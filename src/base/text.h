@@ -13,8 +13,10 @@ rudder_status_t text_bytes(const char *text, const char *what, int64_t *bytes, r
 rudder_status_t text_rate(const char *text, const char *what, double *bytes_per_second, rudder_error_t *error);
 /* "50us", "2ms", "1.5s" -> seconds. */
 rudder_status_t text_seconds(const char *text, const char *what, double *seconds, rudder_error_t *error);
-rudder_status_t text_int(const char *text, const char *what, int64_t low, int64_t high, int64_t *value, rudder_error_t *error);
-rudder_status_t text_float(const char *text, const char *what, double low, double high, double *value, rudder_error_t *error);
+rudder_status_t text_int(const char *text, const char *what, int64_t low, int64_t high, int64_t *value,
+                         rudder_error_t *error);
+rudder_status_t text_float(const char *text, const char *what, double low, double high, double *value,
+                           rudder_error_t *error);
 
 /* Formats bytes for people: "98.4 MB" (powers of 1000). Returns text. */
 char *text_of_bytes(int64_t bytes, char *text, size_t text_size);

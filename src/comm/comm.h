@@ -13,7 +13,7 @@
 typedef struct comm {
     MPI_Comm mpi;
     int32_t rank, size;
-    double deadline; /* seconds a wait for peers may take, 0: no limit */
+    double deadline;   /* seconds a wait for peers may take, 0: no limit */
     const char *phase; /* what is going on, for the message when a peer is lost ("sampling", "allreduce", ...) */
 } comm_t;
 

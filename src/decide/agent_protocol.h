@@ -49,8 +49,8 @@ static inline socklen_t agent_address(const char *job, struct sockaddr_un *addre
 {
     memset(address, 0, sizeof *address);
     address->sun_family = AF_UNIX;
-    const int n = snprintf(address->sun_path + 1, sizeof address->sun_path - 1, "rudder-agent-%u-%.64s",
-                           (unsigned)getuid(), job);
+    const int n =
+        snprintf(address->sun_path + 1, sizeof address->sun_path - 1, "rudder-agent-%u-%.64s", (unsigned)getuid(), job);
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
 }
 

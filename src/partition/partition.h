@@ -18,7 +18,7 @@ typedef struct parts {
     int32_t n_parts;
     int64_t n_nodes, n_edges;
     int32_t n_feat, n_classes;
-    int64_t *offset;            /* [n_parts + 1] */
+    int64_t *offset; /* [n_parts + 1] */
     int64_t n_train;
     const int64_t *train_id;    /* [n_train] global ids of the training nodes, in the graph's original order */
     const int32_t *train_label; /* [n_train] */
@@ -45,7 +45,8 @@ typedef struct part {
 /* Both check what they map, as graph_open() does. Not collective. Errors: IO, DATA. */
 rudder_status_t parts_open(const char *directory, parts_t *parts, rudder_error_t *error);
 void parts_close(parts_t *parts);
-rudder_status_t part_open(const char *directory, const parts_t *parts, int32_t number, part_t *part, rudder_error_t *error);
+rudder_status_t part_open(const char *directory, const parts_t *parts, int32_t number, part_t *part,
+                          rudder_error_t *error);
 void part_close(part_t *part);
 
 /* The part that owns a global id in [0, n_nodes), -1 for any other id. Cost: O(log parts). */

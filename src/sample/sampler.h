@@ -21,21 +21,21 @@ enum { SAMPLER_MAX_LAYERS = 8 };
  */
 typedef struct block {
     int64_t n_dst, n_src, n_edges;
-    int64_t *indptr; /* [n_dst + 1] */
-    int32_t *index;  /* [n_edges] */
+    int64_t *indptr;    /* [n_dst + 1] */
+    int32_t *index;     /* [n_edges] */
     uint64_t *dst_orig; /* [n_dst] original ids, the keys of dropout */
 } block_t;
 
 /* A minibatch. block[0] is the layer next to the input, block[n_layers - 1] the seeds' layer. */
 typedef struct minibatch {
-    int64_t epoch, step;     /* step: since the start of the run, over epochs */
+    int64_t epoch, step; /* step: since the start of the run, over epochs */
     int32_t n_layers;
     block_t block[SAMPLER_MAX_LAYERS];
-    int64_t n_seeds;         /* of this rank; may be 0 */
-    int64_t n_seeds_total;   /* of all ranks */
-    int64_t n_input;         /* block[0].n_src */
-    int64_t *input;          /* [n_input] global ids, distinct, in order of first appearance */
-    int32_t *label;          /* [n_seeds] */
+    int64_t n_seeds;                         /* of this rank; may be 0 */
+    int64_t n_seeds_total;                   /* of all ranks */
+    int64_t n_input;                         /* block[0].n_src */
+    int64_t *input;                          /* [n_input] global ids, distinct, in order of first appearance */
+    int32_t *label;                          /* [n_seeds] */
     int64_t capacity[SAMPLER_MAX_LAYERS][3]; /* allocated nodes, edges, dst; grown as needed */
     int64_t input_capacity, label_capacity;
 } minibatch_t;
