@@ -25,4 +25,7 @@ void log_progress(int64_t done, int64_t total, const char *format, ...) __attrib
 /* Erases the progress line. */
 void log_progress_end(void);
 
+/* Columns of the terminal behind a file descriptor, 0: none. Standard error of a rank counts as the launcher's. */
+int32_t log_terminal_columns(int fd);
+
 #endif

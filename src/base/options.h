@@ -27,13 +27,14 @@ typedef struct option_spec {
     const char *name; /* "seed-order"; heading: its text */
     char letter;      /* 'o' for -o, 0: none */
     option_type_t type;
-    size_t offset;        /* of the field in the sub-command's struct */
-    const char *fallback; /* default as text; NULL: unset (string NULL) */
-    const char *value;    /* name of the value in help: "ROWS" */
-    const char *help;     /* one or two sentences */
-    double low, high;     /* INT and FLOAT */
-    const char *choices;  /* CHOICE */
-    const char *aliases;  /* "num-epochs,num_epochs": names of DistDGL and of the paper that mean the same; or NULL */
+    size_t offset; /* of the field in the sub-command's struct */
+    const char
+        *fallback;       /* default as text; NULL: unset (string NULL, choice -1, flag 0; numbers keep what is there) */
+    const char *value;   /* name of the value in help: "ROWS" */
+    const char *help;    /* one or two sentences */
+    double low, high;    /* INT and FLOAT; both 0: no limits */
+    const char *choices; /* CHOICE */
+    const char *aliases; /* "num-epochs,num_epochs": names of DistDGL and of the paper that mean the same; or NULL */
 } option_spec_t;
 
 typedef struct option_command {
@@ -49,12 +50,16 @@ typedef struct option_command {
  * Fills *values (the sub-command's struct) from defaults, environment and argv[1 ..]; positional arguments go to
  * arguments[max_arguments] (count in *n_arguments). Options may stand anywhere, "--name value" or "--name=value", dash or
  * underscore. *help is 1 when --help or -h was given (nothing else is checked then). Errors: USAGE with the nearest name.
- * Strings point into argv, the environment or the table.
+ * Strings point into argv, the environment or the table. A repeated option counts as it stands last; an empty variable of
+ * the environment counts as unset.
  */
 rudder_status_t options_parse(const option_command_t *command, int argc, char **argv, void *values,
                               const char **arguments, int32_t *n_arguments, int *help, rudder_error_t *error);
 
-/* Prints the help of a sub-command: usage, text, options with defaults, environment names and aliases; wrapped at `width`. */
+/*
+ * Prints the help of a sub-command: usage, text, options with defaults, environment names and aliases; wrapped at `width`
+ * (0: the terminal's), at most 100. In `text`, lines that begin with a space are examples and are not wrapped.
+ */
 void options_help(const option_command_t *command, FILE *file, int32_t width);
 
 /* Writes every option as "name": value into an open JSON object. */

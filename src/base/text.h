@@ -7,7 +7,12 @@
 
 #include "rudder/status.h"
 
-/* "4096", "64KiB", "64MiB", "1.5GiB", "2GB" -> bytes. Errors: USAGE; `what` names the option. */
+/*
+ * All of these read the whole text, whatever the locale, and fail with USAGE: "WHAT: expected ..., found ...", where
+ * `what` names the option. Outputs are set on success only.
+ */
+
+/* "4096", "64KiB", "64MiB", "1.5GiB", "2GB" -> bytes. */
 rudder_status_t text_bytes(const char *text, const char *what, int64_t *bytes, rudder_error_t *error);
 /* "1Gbit", "200Mbit", "10Kbit" (a second) -> bytes a second. */
 rudder_status_t text_rate(const char *text, const char *what, double *bytes_per_second, rudder_error_t *error);
@@ -22,6 +27,9 @@ rudder_status_t text_float(const char *text, const char *what, double low, doubl
 char *text_of_bytes(int64_t bytes, char *text, size_t text_size);
 /* Formats an integer with thin grouping: "1 234 567". Returns text. */
 char *text_of_count(int64_t count, char *text, size_t text_size);
+
+/* Columns that a UTF-8 text takes on a terminal, counted as code points. */
+int32_t text_columns(const char *text);
 
 /* The candidate nearest to `word` by edit distance, NULL when none is near (more than a third of its letters off). */
 const char *text_nearest(const char *word, const char *const *candidates, int32_t n);

@@ -1,0 +1,246 @@
+/*
+ * The JSON writer. Every number is written in the shortest form that reads back as the same bits, so that logs can be
+ * compared and replayed; texts of unknown origin (file names, answers of models) always come out as valid UTF-8.
+ */
+#include <locale.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+
+enum { JSON_MAX_DEPTH = 64 };
+
+static int json_reserve(json_t *json, size_t n)
+{
+    if (json->failed) {
+        return 0;
+    }
+    if (json->capacity - json->length <= n) {
+        const size_t capacity = (json->length + n + 1) * 2 > 256 ? (json->length + n + 1) * 2 : 256;
+        char *text = realloc(json->text, capacity);
+        if (text == NULL) {
+            json->failed = 1;
+            return 0;
+        }
+        json->text = text;
+        json->capacity = capacity;
+    }
+    return 1;
+}
+
+static void json_append(json_t *json, const char *text, size_t n)
+{
+    if (json_reserve(json, n)) {
+        memcpy(json->text + json->length, text, n);
+        json->length += n;
+        json->text[json->length] = '\0';
+    }
+}
+
+static void json_append_text(json_t *json, const char *text)
+{
+    json_append(json, text, strlen(text));
+}
+
+static void json_new_line(json_t *json)
+{
+    if (json->pretty) {
+        json_append(json, "\n", 1);
+        for (int i = 0; i < json->depth; i++) {
+            json_append(json, "  ", 2);
+        }
+    }
+}
+
+/* Bytes of the valid UTF-8 sequence that c begins with, 0 when it is none. The text ends with NUL, which is never a continuation. */
+static size_t json_sequence(const unsigned char *c)
+{
+    const size_t n = c[0] < 0x80                   ? 1
+                     : c[0] >= 0xC2 && c[0] < 0xE0 ? 2
+                     : c[0] >= 0xE0 && c[0] < 0xF0 ? 3
+                     : c[0] >= 0xF0 && c[0] < 0xF5 ? 4
+                                                   : 0;
+    for (size_t i = 1; i < n; i++) {
+        if ((c[i] & 0xC0) != 0x80) {
+            return 0;
+        }
+    }
+    const int overlong = (c[0] == 0xE0 && c[1] < 0xA0) || (c[0] == 0xF0 && c[1] < 0x90);
+    const int surrogate = c[0] == 0xED && c[1] >= 0xA0;
+    const int beyond = c[0] == 0xF4 && c[1] >= 0x90;
+    return overlong || surrogate || beyond ? 0 : n;
+}
+
+static void json_quote(json_t *json, const char *text)
+{
+    static const char short_escapes[] = "\"\"\\\\\bb\ff\nn\rr\tt";
+    const unsigned char *c = (const unsigned char *)text;
+    json_append(json, "\"", 1);
+    while (*c != '\0') {
+        const size_t n = json_sequence(c);
+        if (n == 0) {
+            json_append(json, "\xEF\xBF\xBD", 3);
+            c++;
+            continue;
+        }
+        if (*c < 0x20 || *c == '"' || *c == '\\') {
+            char escape[8];
+            const char *entry = short_escapes;
+            while (*entry != '\0' && *entry != (char)*c) {
+                entry += 2;
+            }
+            if (*entry != '\0') {
+                snprintf(escape, sizeof escape, "\\%c", entry[1]);
+            } else {
+                snprintf(escape, sizeof escape, "\\u%04x", *c);
+            }
+            json_append_text(json, escape);
+        } else {
+            json_append(json, (const char *)c, n);
+        }
+        c += n;
+    }
+    json_append(json, "\"", 1);
+}
+
+/* What stands before any item: comma, line break, key. At the top there is none of them. */
+static void json_begin(json_t *json, const char *key)
+{
+    if (json->depth > 0) {
+        if (json->comma) {
+            json_append(json, ",", 1);
+        }
+        json_new_line(json);
+    }
+    if (key != NULL) {
+        json_quote(json, key);
+        json_append_text(json, json->pretty ? ": " : ":");
+    }
+    json->comma = 1;
+}
+
+static void json_open(json_t *json, const char *key, const char *bracket)
+{
+    json_begin(json, key);
+    json_append_text(json, bracket);
+    if (json->depth == JSON_MAX_DEPTH) {
+        json->failed = 1;
+    } else {
+        json->depth++;
+    }
+    json->comma = 0;
+}
+
+static void json_close(json_t *json, const char *bracket)
+{
+    if (json->depth == 0) {
+        json->failed = 1;
+        return;
+    }
+    json->depth--;
+    if (json->comma) {
+        json_new_line(json);
+    }
+    json_append_text(json, bracket);
+    json->comma = 1;
+}
+
+void json_object(json_t *json, const char *key)
+{
+    json_open(json, key, "{");
+}
+
+void json_end_object(json_t *json)
+{
+    json_close(json, "}");
+}
+
+void json_array(json_t *json, const char *key)
+{
+    json_open(json, key, "[");
+}
+
+void json_end_array(json_t *json)
+{
+    json_close(json, "]");
+}
+
+void json_string(json_t *json, const char *key, const char *value)
+{
+    json_begin(json, key);
+    if (value == NULL) {
+        json_append_text(json, "null");
+    } else {
+        json_quote(json, value);
+    }
+}
+
+void json_int(json_t *json, const char *key, int64_t value)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%lld", (long long)value);
+    json_begin(json, key);
+    json_append_text(json, text);
+}
+
+/* The digits from `fewest` to `most` that first read back equal; as_float: equal as float. */
+static void json_number(json_t *json, const char *key, double value, int fewest, int most, int as_float)
+{
+    char text[40] = "null";
+    if (isfinite(value)) {
+        /* The decimal point must be a point, whatever the host program's locale. */
+        const locale_t c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+        const locale_t before = uselocale(c_locale);
+        for (int digits = fewest; digits <= most; digits++) {
+            snprintf(text, sizeof text, "%.*g", digits, value);
+            if (as_float ? strtof(text, NULL) == (float)value : strtod(text, NULL) == value) {
+                break;
+            }
+        }
+        uselocale(before);
+        freelocale(c_locale);
+    }
+    json_begin(json, key);
+    json_append_text(json, text);
+}
+
+void json_double(json_t *json, const char *key, double value)
+{
+    json_number(json, key, value, 15, 17, 0);
+}
+
+void json_float(json_t *json, const char *key, float value)
+{
+    json_number(json, key, (double)value, 6, 9, 1);
+}
+
+void json_bool(json_t *json, const char *key, int value)
+{
+    json_begin(json, key);
+    json_append_text(json, value ? "true" : "false");
+}
+
+void json_null(json_t *json, const char *key)
+{
+    json_begin(json, key);
+    json_append_text(json, "null");
+}
+
+void json_reset(json_t *json)
+{
+    json->length = 0;
+    json->depth = 0;
+    json->comma = 0;
+    json->failed = 0;
+    if (json->text != NULL) {
+        json->text[0] = '\0';
+    }
+}
+
+void json_free(json_t *json)
+{
+    free(json->text);
+    *json = (json_t){0};
+}

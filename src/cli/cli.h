@@ -1,0 +1,31 @@
+/*
+ * The sub-commands of the rudder program: one file each. argv[0] is the sub-command's name; what is returned is the exit
+ * code: 0 done, 1 the run failed, 2 usage, 3 input data, 4 environment, 5 a peer is lost, 130/143 signals.
+ */
+#ifndef RUDDER_CLI_CLI_H
+#define RUDDER_CLI_CLI_H
+
+#include <stdint.h>
+
+#include "base/options.h"
+#include "rudder/status.h"
+
+int cli_import(int argc, char **argv);
+int cli_partition(int argc, char **argv);
+int cli_inspect(int argc, char **argv);
+int cli_train(int argc, char **argv);
+int cli_agent(int argc, char **argv);
+int cli_doctor(int argc, char **argv);
+
+int cli_exit_code(rudder_status_t status);
+/* Tells the error and returns its exit code. */
+int cli_fail(const rudder_error_t *error);
+
+/*
+ * options_parse() with what every sub-command does about it: returns 1 to go on; 0 when the work ends here with *exit_code
+ * (help was printed, or the error told).
+ */
+int cli_options(const option_command_t *command, int argc, char **argv, void *values, const char **arguments,
+                int32_t *n_arguments, int *exit_code);
+
+#endif

@@ -1,0 +1,173 @@
+/*
+ * The rudder program: finds the sub-command and hands over. What the program is made of (--version) is said here because
+ * MPI, BLAS and METIS are chosen when it is built, and a mismatch with what a cluster loads is a common trap.
+ */
+#include <cblas.h>
+#include <metis.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "cli/cli.h"
+#include "rudder/rudder.h"
+
+typedef struct cli_entry {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *summary;
+} cli_entry_t;
+
+/* Weak: a sub-command that is not linked in is not listed. */
+#pragma weak cli_import
+#pragma weak cli_partition
+#pragma weak cli_inspect
+#pragma weak cli_train
+#pragma weak cli_agent
+#pragma weak cli_doctor
+
+enum { CLI_COMMANDS = 6 };
+static const cli_entry_t cli_commands[CLI_COMMANDS] = {
+    {"import", cli_import, "read a data set (OGB, WordNet) into a graph directory"},
+    {"partition", cli_partition, "split a graph into one part per rank"},
+    {"inspect", cli_inspect, "describe a graph or partition directory"},
+    {"train", cli_train, "train a GNN over MPI with a steered buffer of remote features"},
+    {"agent", cli_agent, "the LLM agent: fetch its model, test it, run it"},
+    {"doctor", cli_doctor, "check this machine: cores, memory, MPI, BLAS, METIS, model"},
+};
+
+int cli_exit_code(rudder_status_t status)
+{
+    switch (status) {
+    case RUDDER_OK:
+        return 0;
+    case RUDDER_E_USAGE:
+    case RUDDER_E_ARGUMENT:
+    case RUDDER_E_NAME:
+    case RUDDER_E_UNSUPPORTED:
+        return 2;
+    case RUDDER_E_DATA:
+    case RUDDER_E_IO:
+        return 3;
+    case RUDDER_E_ENVIRONMENT:
+        return 4;
+    case RUDDER_E_PEER:
+        return 5;
+    case RUDDER_E_INTERRUPTED:
+        return 130;
+    default:
+        return 1;
+    }
+}
+
+int cli_fail(const rudder_error_t *error)
+{
+    log_error(error);
+    return cli_exit_code(error->status);
+}
+
+int cli_options(const option_command_t *command, int argc, char **argv, void *values, const char **arguments,
+                int32_t *n_arguments, int *exit_code)
+{
+    rudder_error_t error;
+    int help;
+    if (options_parse(command, argc, argv, values, arguments, n_arguments, &help, &error) != RUDDER_OK) {
+        *exit_code = cli_fail(&error);
+        return 0;
+    }
+    if (help) {
+        options_help(command, stdout, 0);
+        *exit_code = 0;
+        return 0;
+    }
+    return 1;
+}
+
+static void cli_help(FILE *file)
+{
+    fprintf(file,
+            "usage: rudder COMMAND [options]\n\n"
+            "Trains graph neural networks over MPI; a buffer of remote features is steered while training runs.\n\n"
+            "Commands:\n");
+    for (int i = 0; i < CLI_COMMANDS; i++) {
+        if (cli_commands[i].run != NULL) {
+            fprintf(file, "  %-12s%s\n", cli_commands[i].name, cli_commands[i].summary);
+        }
+    }
+    fprintf(
+        file,
+        "\n\"rudder COMMAND --help\" tells all about one of them; \"rudder --version\" what this program is made of.\n"
+        "Exit codes: 0 done, 1 run failed, 2 usage, 3 input data, 4 environment, 5 a peer was lost, 130 and 143 "
+        "signals.\n");
+}
+
+static int cli_version(void)
+{
+    char mpi[MPI_MAX_LIBRARY_VERSION_STRING];
+    int n = 0;
+    if (MPI_Get_library_version(mpi, &n) != MPI_SUCCESS) {
+        n = 0;
+    }
+    mpi[n] = '\0';
+    mpi[strcspn(mpi, ",\n")] = '\0';
+    for (char *c = mpi; *c != '\0'; c++) {
+        *c = *c == '\t' ? ' ' : *c;
+    }
+    printf("rudder %s\n", RUDDER_VERSION);
+    printf("  MPI    %s (started by %s)\n", mpi, RUDDER_MPIEXEC);
+    printf("  BLAS   %s\n", openblas_get_config());
+    printf("  METIS  %d.%d.%d\n", METIS_VER_MAJOR, METIS_VER_MINOR, METIS_VER_SUBMINOR);
+    return 0;
+}
+
+static const cli_entry_t *cli_find(const char *name)
+{
+    for (int i = 0; i < CLI_COMMANDS; i++) {
+        if (cli_commands[i].run != NULL && strcmp(name, cli_commands[i].name) == 0) {
+            return &cli_commands[i];
+        }
+    }
+    return NULL;
+}
+
+static int cli_unknown(const char *name)
+{
+    const char *names[CLI_COMMANDS];
+    int32_t n = 0;
+    for (int i = 0; i < CLI_COMMANDS; i++) {
+        if (cli_commands[i].run != NULL) {
+            names[n++] = cli_commands[i].name;
+        }
+    }
+    const char *nearest = text_nearest(name, names, n);
+    log_line(LOG_ERROR, "unknown command \"%s\"; %s%s%s", name, nearest != NULL ? "did you mean \"" : "",
+             nearest != NULL ? nearest : "\"rudder --help\" lists them", nearest != NULL ? "\"?" : "");
+    return cli_exit_code(RUDDER_E_USAGE);
+}
+
+int main(int argc, char **argv)
+{
+    const char *name = argc > 1 ? argv[1] : "";
+    const cli_entry_t *entry;
+    log_setup(LOG_INFO, -1, 0);
+    if (argc < 2) {
+        cli_help(stderr);
+        return cli_exit_code(RUDDER_E_USAGE);
+    }
+    if (strcmp(name, "--version") == 0) {
+        return cli_version();
+    }
+    if (strcmp(name, "help") == 0 && argc > 2) {
+        char help[] = "--help";
+        char *arguments[] = {argv[2], help, NULL};
+        entry = cli_find(argv[2]);
+        return entry != NULL ? entry->run(2, arguments) : cli_unknown(argv[2]);
+    }
+    if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
+        cli_help(stdout);
+        return 0;
+    }
+    entry = cli_find(name);
+    return entry != NULL ? entry->run(argc - 1, argv + 1) : cli_unknown(name);
+}
