@@ -12,7 +12,11 @@
 #include "comm/link.h"
 #include "rudder/status.h"
 
-/* Owner's side: writes rows[n][row_bytes] for n owned global ids. */
+/*
+ * Owner's side: writes rows[n][row_bytes] for n owned global ids, in any order, with repeats. May be called several times
+ * in an exchange, by the thread that exchanges. `rows` is aligned as the
+ * caller's rows are.
+ */
 typedef void (*exchange_serve_t)(void *context, const int64_t *ids, int64_t n, void *rows);
 
 typedef struct exchange exchange_t;
@@ -27,9 +31,10 @@ rudder_status_t exchange_open(comm_t *comm, const int64_t *offset, int64_t max_m
 void exchange_close(exchange_t *exchange);
 
 /*
- * rows[n][row_bytes] in the order of ids[n]. Ids may repeat and may be owned (served locally, not counted). Collective;
- * all ranks use the same row_bytes. Buffers grow to the largest exchange seen and are kept. Errors: DATA (id out of
- * range), PEER, MEMORY.
+ * rows[n][row_bytes] in the order of ids[n]. Ids may repeat (sent as they are) and may be owned (served locally, not
+ * counted). Collective; all ranks use the same row_bytes. Buffers grow to the largest exchange seen and are kept.
+ * Errors: DATA (id out of range), MEMORY: the rank takes part without ids of its own, so that others go on, and fails
+ * afterwards. PEER, and MEMORY for the buffers of what others ask: the communicator is of no use any more.
  */
 rudder_status_t exchange_rows(exchange_t *exchange, const int64_t *ids, int64_t n, size_t row_bytes,
                               exchange_serve_t serve, void *context, void *rows, rudder_error_t *error);
@@ -42,7 +47,7 @@ rudder_status_t exchange_rows_more(exchange_t *exchange, const int64_t *ids, int
 /* Emulation on (1, the default) or off (0): evaluation is not delayed. */
 void exchange_emulate(exchange_t *exchange, int on);
 
-/* Bytes of rows and ids received from and sent to each peer since the start: in[size], out[size]. */
+/* Bytes of rows and ids received from and sent to each peer since the start: in[size], out[size]; to oneself: 0. */
 void exchange_traffic(const exchange_t *exchange, int64_t *in, int64_t *out);
 /* Bytes held by the buffers. */
 int64_t exchange_memory(const exchange_t *exchange);

@@ -9,7 +9,7 @@
 
 #include "rudder/status.h"
 
-/* Zeroed: no link. One per rank: what enters and what leaves share the duplex link of the host. */
+/* Zeroed: no link. One per rank, used by one thread: all exchanges of the rank share its duplex link. */
 typedef struct link {
     double bytes_per_second; /* 0: not limited */
     double latency;          /* seconds, one way */
@@ -18,7 +18,10 @@ typedef struct link {
 
 /* Reads "1Gbit", "200Mbit,50us", "off". Errors: USAGE with what was expected. */
 rudder_status_t link_parse(const char *text, link_t *link, rudder_error_t *error);
-/* Books a transfer that started at `start` (in- and outgoing bytes overlap) and returns when it has arrived. */
+/*
+ * Books a request and its reply, started at `start`, and returns when the reply has arrived: after what was booked before,
+ * the longer of in- and outgoing bytes (the link is duplex), and the latency of both ways. Nothing to carry arrives at once.
+ */
 double link_arrival(link_t *link, double start, int64_t bytes_in, int64_t bytes_out);
 
 #endif
