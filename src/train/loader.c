@@ -1,0 +1,374 @@
+/*
+ * The loader. Ranks fetch rows together (the exchange is collective): each round moves a bounded number of rows and ranks
+ * go on until none has more, so that a rank with a large fill does not hold up the others' misses.
+ */
+#include "train/loader.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "train/lap.h"
+#include "train/ring.h"
+
+/* Rows of one round: large enough that a usual minibatch takes one, small enough that buffers stay small. */
+enum { LOADER_ROUND_BYTES = 16 << 20, LOADER_ALIGNMENT = 64 };
+
+/* Memory that grows and stays. */
+typedef struct space {
+    void *data;
+    size_t bytes;
+} space_t;
+
+struct loader {
+    loader_config_t config;
+    ring_t ring;
+    loaded_t *slot;
+    pthread_t thread;
+    rudder_status_t status; /* of the thread; read after the ring has ended */
+    rudder_error_t error;
+
+    int64_t steps_per_epoch, next; /* next: the minibatch that is loaded next, over all epochs */
+    int64_t *order;
+    uint64_t *scratch;
+    int64_t *seeds;
+    space_t remote_id, remote_at, remote_rows, miss_rows, fill_rows;
+    size_t row_bytes;
+    int64_t round_rows, start_rows;
+    double mark;
+    train_times_t now, total; /* since the last hand-over; since the start */
+};
+
+int64_t loader_most_inputs(const parts_t *parts, int64_t seeds, int32_t n_layers, const int32_t *fanout)
+{
+    int64_t most = seeds;
+    for (int32_t l = n_layers - 1; l >= 0; l--) {
+        if (most > parts->n_nodes / (1 + (int64_t)fanout[l])) {
+            return parts->n_nodes;
+        }
+        most *= 1 + (int64_t)fanout[l];
+    }
+    return most;
+}
+
+int32_t loader_slots(const loader_config_t *config)
+{
+    return config->threaded ? config->depth + 1 : 1;
+}
+
+/* At least `bytes`, contents lost. Aligned for vector loads. */
+static rudder_status_t loader_space(space_t *space, size_t bytes, rudder_error_t *error)
+{
+    if (bytes <= space->bytes) {
+        return RUDDER_OK;
+    }
+    free(space->data);
+    *space = (space_t){0};
+    if (posix_memalign(&space->data, LOADER_ALIGNMENT, bytes) != 0) {
+        space->data = NULL;
+        return RUDDER_FAIL(error, RUDDER_E_MEMORY, "the loader needs %zu bytes more", bytes);
+    }
+    space->bytes = bytes;
+    return RUDDER_OK;
+}
+
+rudder_status_t loader_open(const loader_config_t *config, loader_t **out, rudder_error_t *error)
+{
+    loader_t *loader = calloc(1, sizeof *loader);
+    if (loader == NULL) {
+        return RUDDER_FAIL(error, RUDDER_E_MEMORY, "no memory for the loader");
+    }
+    loader->config = *config;
+    rudder_status_t status = ring_open(loader_slots(config), &loader->ring, error);
+    if (status != RUDDER_OK) {
+        free(loader);
+        return status;
+    }
+    const int64_t n_train = config->parts->n_train;
+    loader->steps_per_epoch = (n_train + config->seeds_per_step - 1) / config->seeds_per_step;
+    loader->row_bytes = (size_t)config->parts->n_feat * sizeof(float);
+    loader->round_rows = LOADER_ROUND_BYTES / (int64_t)loader->row_bytes + 1;
+    loader->slot = calloc((size_t)loader_slots(config), sizeof *loader->slot);
+    loader->order = malloc((size_t)n_train * sizeof *loader->order);
+    loader->scratch = malloc((size_t)n_train * sizeof *loader->scratch);
+    loader->seeds = malloc((size_t)n_train * sizeof *loader->seeds);
+    if (loader->slot == NULL || loader->order == NULL || loader->scratch == NULL || loader->seeds == NULL) {
+        status =
+            RUDDER_FAIL(error, RUDDER_E_MEMORY, "no memory for the order of %lld training nodes", (long long)n_train);
+        loader_close(loader);
+        return status;
+    }
+    *out = loader;
+    return RUDDER_OK;
+}
+
+void loader_close(loader_t *loader)
+{
+    if (loader == NULL) {
+        return;
+    }
+    for (int32_t i = 0; loader->slot != NULL && i < loader_slots(&loader->config); i++) {
+        minibatch_free(&loader->slot[i].minibatch);
+        free(loader->slot[i].x);
+    }
+    free(loader->slot);
+    free(loader->order);
+    free(loader->scratch);
+    free(loader->seeds);
+    space_t *spaces[] = {&loader->remote_id, &loader->remote_at, &loader->remote_rows, &loader->miss_rows,
+                         &loader->fill_rows};
+    for (size_t i = 0; i < sizeof spaces / sizeof *spaces; i++) {
+        free(spaces[i]->data);
+    }
+    ring_close(&loader->ring);
+    free(loader);
+}
+
+/* The owner's side of an exchange: rows of owned features. */
+static void loader_serve(void *context, const int64_t *ids, int64_t n, void *rows)
+{
+    const loader_t *loader = context;
+    const char *feat = (const char *)loader->config.part->feat;
+    const int64_t begin = loader->config.part->begin;
+    for (int64_t i = 0; i < n; i++) {
+        memcpy((char *)rows + (size_t)i * loader->row_bytes, feat + (size_t)(ids[i] - begin) * loader->row_bytes,
+               loader->row_bytes);
+    }
+}
+
+/* This rank's seeds of a step, the number of labelled seeds of all ranks, and how many seeds there are in all. */
+static int64_t loader_seeds(loader_t *loader, int64_t step, int64_t *labelled, int64_t *all)
+{
+    const parts_t *parts = loader->config.parts;
+    const part_t *part = loader->config.part;
+    const int64_t begin = step * loader->config.seeds_per_step;
+    const int64_t most = begin + loader->config.seeds_per_step;
+    const int64_t end = most < parts->n_train ? most : parts->n_train;
+    int64_t n = 0;
+    *labelled = 0;
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t id = parts->train_id[loader->order[i]];
+        *labelled += parts->train_label[loader->order[i]] != -1;
+        if (id >= part->begin && id < part->end) {
+            loader->seeds[n++] = id;
+        }
+    }
+    *all = end - begin;
+    return n;
+}
+
+/* The minibatch's remote ids, in order of appearance, and where their rows belong in x. */
+static rudder_status_t loader_split(loader_t *loader, const minibatch_t *minibatch, int64_t *n_remote,
+                                    rudder_error_t *error)
+{
+    const size_t most = (size_t)minibatch->n_input * sizeof(int64_t);
+    RUDDER_TRY(loader_space(&loader->remote_id, most, error));
+    RUDDER_TRY(loader_space(&loader->remote_at, most, error));
+    const int64_t begin = loader->config.part->begin, end = loader->config.part->end;
+    int64_t *id = loader->remote_id.data, *at = loader->remote_at.data, n = 0;
+    for (int64_t i = 0; i < minibatch->n_input; i++) {
+        if (minibatch->input[i] < begin || minibatch->input[i] >= end) {
+            id[n] = minibatch->input[i];
+            at[n++] = i;
+        }
+    }
+    *n_remote = n;
+    return RUDDER_OK;
+}
+
+/* All rows of the minibatch into x: owned ones from the mapped features, remote ones from where the buffer put them. */
+static rudder_status_t loader_gather(loader_t *loader, loaded_t *loaded, int64_t n_remote, rudder_error_t *error)
+{
+    const size_t row = loader->row_bytes;
+    const minibatch_t *minibatch = &loaded->minibatch;
+    const int64_t need = minibatch->n_input * loader->config.parts->n_feat;
+    if (need > loaded->x_capacity) {
+        space_t space = {0};
+        free(loaded->x);
+        loaded->x = NULL;
+        loaded->x_capacity = 0;
+        RUDDER_TRY(loader_space(&space, (size_t)need * sizeof(float), error));
+        loaded->x = space.data;
+        loaded->x_capacity = need;
+    }
+    const char *feat = (const char *)loader->config.part->feat, *remote = loader->remote_rows.data;
+    const int64_t begin = loader->config.part->begin;
+    const int64_t *at = loader->remote_at.data;
+    char *x = (char *)loaded->x;
+    int64_t r = 0;
+    for (int64_t i = 0; i < minibatch->n_input; i++) {
+        if (r < n_remote && at[r] == i) {
+            memcpy(x + (size_t)i * row, remote + (size_t)r++ * row, row);
+        } else {
+            memcpy(x + (size_t)i * row, feat + (size_t)(minibatch->input[i] - begin) * row, row);
+        }
+    }
+    return RUDDER_OK;
+}
+
+/* The misses are here: completes the plan and, for a minibatch, hands it over. */
+static rudder_status_t loader_complete(loader_t *loader, rudder_plan_t *plan, loaded_t *loaded, int64_t n_remote,
+                                       rudder_error_t *error)
+{
+    RUDDER_TRY(loader_space(&loader->remote_rows, (size_t)n_remote * loader->row_bytes, error));
+    RUDDER_TRY(rudder_complete(loader->config.handle, plan, loader->miss_rows.data, loader->row_bytes,
+                               loader->remote_rows.data, error));
+    lap(&loader->mark, &loader->now.complete);
+    if (loaded != NULL) {
+        RUDDER_TRY(loader_gather(loader, loaded, n_remote, error));
+        lap(&loader->mark, &loader->now.gather);
+        loaded->times = loader->now;
+        train_times_add(&loader->total, &loader->now, 1);
+        loader->now = (train_times_t){0};
+        ring_fill(&loader->ring);
+    }
+    return RUDDER_OK;
+}
+
+/* Fetches what a plan asks for: misses in as many rounds as they need, then fill rows while the trainer goes on. */
+static rudder_status_t loader_fetch(loader_t *loader, rudder_plan_t *plan, loaded_t *loaded, int64_t n_remote,
+                                    rudder_error_t *error)
+{
+    const int64_t *ids;
+    int64_t n_miss, n_fill, done = 0;
+    rudder_plan_fetch(plan, &ids, &n_miss, &n_fill);
+    const int64_t n = n_miss + n_fill;
+    const int64_t fill_round = n_fill < loader->round_rows ? n_fill : loader->round_rows;
+    RUDDER_TRY(loader_space(&loader->miss_rows, (size_t)n_miss * loader->row_bytes, error));
+    RUDDER_TRY(loader_space(&loader->fill_rows, (size_t)fill_round * loader->row_bytes, error));
+    if (loaded != NULL) {
+        loaded->counts = (train_counts_t){.minibatches = 1,
+                                          .seeds = loaded->minibatch.n_seeds,
+                                          .input = loaded->minibatch.n_input,
+                                          .remote = n_remote,
+                                          .hit = n_remote - n_miss,
+                                          .miss = n_miss,
+                                          .fill = n_fill,
+                                          .bytes = n * (int64_t)loader->row_bytes};
+    } else {
+        loader->start_rows += n;
+    }
+    int again = 1, completed = 0;
+    while (again) {
+        const int missing = done < n_miss;
+        const int64_t left = (missing ? n_miss : n) - done;
+        const int64_t count = left < loader->round_rows ? left : loader->round_rows;
+        char *rows = missing ? (char *)loader->miss_rows.data + (size_t)done * loader->row_bytes
+                             : (char *)loader->fill_rows.data;
+        RUDDER_TRY(exchange_rows_more(loader->config.exchange, count > 0 ? ids + done : NULL, count, loader->row_bytes,
+                                      loader_serve, loader, rows, done + count < n, &again, error));
+        lap(&loader->mark, &loader->now.exchange);
+        done += count;
+        if (!completed && done >= n_miss) {
+            RUDDER_TRY(loader_complete(loader, plan, loaded, n_remote, error));
+            completed = 1;
+        }
+        if (!missing && count > 0) {
+            RUDDER_TRY(rudder_fill(loader->config.handle, plan, rows, loader->row_bytes, count, error));
+            lap(&loader->mark, &loader->now.complete);
+        }
+    }
+    return RUDDER_OK;
+}
+
+/* Loads the next minibatch into a free slot of the ring. */
+static rudder_status_t loader_step(loader_t *loader, rudder_error_t *error)
+{
+    const int64_t epoch = loader->next / loader->steps_per_epoch, step = loader->next % loader->steps_per_epoch;
+    loaded_t *loaded = &loader->slot[ring_free_slot(&loader->ring)];
+    lap(&loader->mark, &loader->now.idle);
+    rudder_times_t told = {.wait = loaded->wait, .compute = loaded->compute};
+
+    if (step == 0) {
+        seeds_epoch(&loader->config.seeds, epoch, loader->order, loader->scratch);
+    }
+    int64_t all, n_remote;
+    const int64_t n_seeds = loader_seeds(loader, step, &loaded->labelled, &all);
+    RUDDER_TRY(
+        sampler_sample(loader->config.sampler, epoch, loader->next, loader->seeds, n_seeds, &loaded->minibatch, error));
+    loaded->minibatch.n_seeds_total = all;
+    lap(&loader->mark, &loader->now.sample);
+    told.sample = loader->now.sample;
+
+    rudder_plan_t *plan;
+    RUDDER_TRY(loader_split(loader, &loaded->minibatch, &n_remote, error));
+    RUDDER_TRY(rudder_plan_begin(loader->config.handle, 0, loader->remote_id.data, n_remote, &plan, error));
+    lap(&loader->mark, &loader->now.plan);
+    const double fetch_begin = loader->mark;
+    loader->next++;
+    RUDDER_TRY(loader_fetch(loader, plan, loaded, n_remote, error));
+    told.fetch = loader->mark - fetch_begin;
+    return rudder_report_times(loader->config.handle, &told);
+}
+
+static void *loader_run(void *context)
+{
+    loader_t *loader = context;
+    const int64_t steps = loader->config.epochs * loader->steps_per_epoch;
+    while (loader->next < steps && loader->status == RUDDER_OK) {
+        loader->status = loader_step(loader, &loader->error);
+    }
+    ring_end(&loader->ring);
+    return NULL;
+}
+
+rudder_status_t loader_start(loader_t *loader, rudder_error_t *error)
+{
+    rudder_plan_t *plan;
+    loader->mark = clock_seconds();
+    RUDDER_TRY(rudder_plan_start(loader->config.handle, 0, &plan, error));
+    lap(&loader->mark, &loader->now.plan);
+    RUDDER_TRY(loader_fetch(loader, plan, NULL, 0, error));
+    if (loader->config.threaded) {
+        const int status = pthread_create(&loader->thread, NULL, loader_run, loader);
+        if (status != 0) {
+            return RUDDER_FAIL(error, RUDDER_E_ENVIRONMENT, "the loader thread: %s", strerror(status));
+        }
+    }
+    return RUDDER_OK;
+}
+
+rudder_status_t loader_next(loader_t *loader, loaded_t **loaded, rudder_error_t *error)
+{
+    *loaded = NULL;
+    if (!loader->config.threaded) {
+        loader->mark = clock_seconds();
+        if (loader->next == loader->config.epochs * loader->steps_per_epoch) {
+            return RUDDER_OK;
+        }
+        RUDDER_TRY(loader_step(loader, error));
+    }
+    const int32_t slot = ring_take(&loader->ring);
+    if (slot >= 0) {
+        *loaded = &loader->slot[slot];
+        return RUDDER_OK;
+    }
+    if (loader->status != RUDDER_OK && error != NULL) {
+        *error = loader->error;
+    }
+    return loader->status;
+}
+
+void loader_release(loader_t *loader)
+{
+    ring_release(&loader->ring);
+}
+
+void loader_finish(loader_t *loader, train_times_t *times, int64_t *bytes, int64_t *start_rows)
+{
+    if (loader->config.threaded) {
+        pthread_join(loader->thread, NULL);
+    }
+    train_times_add(&loader->total, &loader->now, 1);
+    loader->now = (train_times_t){0};
+    *times = loader->total;
+    times->wall = times->sample + times->plan + times->exchange + times->complete + times->gather + times->idle;
+    *bytes = (int64_t)(loader->remote_id.bytes + loader->remote_at.bytes + loader->remote_rows.bytes +
+                       loader->miss_rows.bytes + loader->fill_rows.bytes);
+    for (int32_t i = 0; i < loader_slots(&loader->config); i++) {
+        *bytes += loader->slot[i].x_capacity * (int64_t)sizeof(float);
+    }
+    *start_rows = loader->start_rows;
+}

@@ -1,0 +1,298 @@
+/* The run directory: made once, never overwritten. */
+#include "train/run_log.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+
+/* mkdir -p. *made: the last folder was not there before. */
+static rudder_status_t run_make(const char *path, int *made, rudder_error_t *error)
+{
+    char partial[4096];
+    if (snprintf(partial, sizeof partial, "%s", path) >= (int)sizeof partial || path[0] == '\0') {
+        return RUDDER_FAIL(error, RUDDER_E_USAGE, "the run directory: expected a path of 1 to %zu bytes, found %zu",
+                           sizeof partial - 1, strlen(path));
+    }
+    for (char *c = partial + 1;; c++) {
+        if (*c != '/' && *c != '\0') {
+            continue;
+        }
+        const char end = *c;
+        *c = '\0';
+        *made = mkdir(partial, 0777) == 0;
+        if (!*made && errno != EEXIST) {
+            return RUDDER_FAIL(error, RUDDER_E_IO, "%s: cannot be made: %s", partial, strerror(errno));
+        }
+        *c = end;
+        if (end == '\0') {
+            return RUDDER_OK;
+        }
+    }
+}
+
+static rudder_status_t run_check_empty(const char *path, rudder_error_t *error)
+{
+    DIR *directory = opendir(path);
+    if (directory == NULL) {
+        return RUDDER_FAIL(error, errno == ENOTDIR ? RUDDER_E_USAGE : RUDDER_E_IO,
+                           "%s: expected a folder for the run: %s", path, strerror(errno));
+    }
+    int entries = 0;
+    while (readdir(directory) != NULL) {
+        entries++;
+    }
+    closedir(directory);
+    if (entries > 2) {
+        return RUDDER_FAIL(
+            error, RUDDER_E_USAGE,
+            "%s: expected a new or empty folder for the run, found %d entries; runs are never overwritten", path,
+            entries - 2);
+    }
+    return RUDDER_OK;
+}
+
+rudder_status_t run_directory(const char *wanted, const char *name, char *path, size_t size, rudder_error_t *error)
+{
+    int made;
+    if (wanted != NULL) {
+        RUDDER_TRY(run_make(wanted, &made, error));
+        snprintf(path, size, "%s", wanted);
+        return run_check_empty(path, error);
+    }
+    char stamp[32];
+    struct tm local;
+    const time_t now = time(NULL);
+    strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", localtime_r(&now, &local));
+    snprintf(path, size, "runs/%s-%s", stamp, name);
+    for (int number = 2;; number++) {
+        RUDDER_TRY(run_make(path, &made, error));
+        if (made) {
+            return RUDDER_OK;
+        }
+        snprintf(path, size, "runs/%s-%s-%d", stamp, name, number);
+    }
+}
+
+static rudder_status_t run_open(const char *directory, const char *what, int32_t rank, FILE **file,
+                                rudder_error_t *error)
+{
+    char path[4096 + 64];
+    snprintf(path, sizeof path, "%s/%s.rank%d.jsonl", directory, what, rank);
+    *file = fopen(path, "wxe");
+    if (*file == NULL) {
+        return RUDDER_FAIL(error, RUDDER_E_IO, "%s: cannot be made: %s", path, strerror(errno));
+    }
+    return RUDDER_OK;
+}
+
+rudder_status_t run_log_open(const char *directory, int32_t rank, run_log_t *log, rudder_error_t *error)
+{
+    int made;
+    RUDDER_TRY(run_make(directory, &made, error));
+    RUDDER_TRY(run_open(directory, "steps", rank, &log->steps, error));
+    return run_open(directory, "decisions", rank, &log->decisions, error);
+}
+
+/* One line by one call, so that a line is never torn between two flushes. */
+static void run_line(FILE *file, json_t *json)
+{
+    if (!json->failed) {
+        fprintf(file, "%s\n", json->text);
+    }
+    json_reset(json);
+}
+
+/* Seconds to the microsecond: shorter lines, nothing lost. */
+static double run_micros(double seconds)
+{
+    return round(seconds * 1e6) / 1e6;
+}
+
+void run_counts_json(json_t *json, const train_counts_t *counts)
+{
+    json_int(json, "seeds", counts->seeds);
+    json_int(json, "input", counts->input);
+    json_int(json, "remote", counts->remote);
+    json_int(json, "hit", counts->hit);
+    json_int(json, "miss", counts->miss);
+    json_int(json, "fill", counts->fill);
+    json_int(json, "bytes", counts->bytes);
+}
+
+void run_loader_times_json(json_t *json, const char *key, const train_times_t *times)
+{
+    json_object(json, key);
+    json_double(json, "sample", run_micros(times->sample));
+    json_double(json, "plan", run_micros(times->plan));
+    json_double(json, "exchange", run_micros(times->exchange));
+    json_double(json, "complete", run_micros(times->complete));
+    json_double(json, "gather", run_micros(times->gather));
+    json_double(json, "idle", run_micros(times->idle));
+    json_end_object(json);
+}
+
+void run_compute_times_json(json_t *json, const char *key, const train_times_t *times)
+{
+    json_object(json, key);
+    json_double(json, "wait", run_micros(times->wait));
+    json_double(json, "forward", run_micros(times->forward));
+    json_double(json, "backward", run_micros(times->backward));
+    json_double(json, "allreduce", run_micros(times->allreduce));
+    json_double(json, "step", run_micros(times->step));
+    json_double(json, "evaluate", run_micros(times->evaluate));
+    json_end_object(json);
+}
+
+void run_log_step(run_log_t *log, int64_t epoch, int64_t step, double loss, const train_counts_t *counts,
+                  const train_times_t *times)
+{
+    json_t *json = &log->step;
+    json_object(json, NULL);
+    json_int(json, "epoch", epoch);
+    json_int(json, "step", step);
+    json_double(json, "loss", loss);
+    run_counts_json(json, counts);
+    run_loader_times_json(json, "loader", times);
+    run_compute_times_json(json, "compute", times);
+    json_end_object(json);
+    run_line(log->steps, json);
+}
+
+static void run_context_json(json_t *json, const rudder_context_t *context)
+{
+    json_object(json, "context");
+    json_int(json, "minibatch", context->minibatch);
+    json_int(json, "minibatches_left", context->minibatches_left);
+    json_int(json, "window_minibatches", context->window_minibatches);
+    json_int(json, "remote_rows", context->remote_rows);
+    json_int(json, "hit_rows", context->hit_rows);
+    json_int(json, "miss_rows", context->miss_rows);
+    json_int(json, "fill_rows", context->fill_rows);
+    json_double(json, "hit_rate", context->hit_rate);
+    json_double(json, "hit_rate_total", context->hit_rate_total);
+    json_double(json, "hit_rate_trend", context->hit_rate_trend);
+    json_double(json, "fetched_per_minibatch", context->fetched_per_minibatch);
+    json_double(json, "fetched_trend", context->fetched_trend);
+    json_int(json, "row_bytes", context->row_bytes);
+    json_int(json, "capacity", context->capacity);
+    json_double(json, "stale_share", context->stale_share);
+    json_int(json, "stale", context->stale);
+    json_int(json, "candidates", context->candidates);
+    json_int(json, "swaps", context->swaps);
+    json_double(json, "saving_per_minibatch", context->saving_per_minibatch);
+    json_double(json, "saving_rows", context->saving_rows);
+    json_double(json, "cost_rows", context->cost_rows);
+    json_double(json, "t_sample", run_micros(context->t_sample));
+    json_double(json, "t_fetch", run_micros(context->t_fetch));
+    json_double(json, "t_wait", run_micros(context->t_wait));
+    json_double(json, "t_compute", run_micros(context->t_compute));
+    json_end_object(json);
+}
+
+static const char *run_verdict(rudder_verdict_t verdict)
+{
+    return verdict == RUDDER_REPLACE ? "replace" : verdict == RUDDER_KEEP ? "keep" : "none";
+}
+
+/* "up", "same", "down" and whether that came true; null for what is not known. */
+static void run_prediction_json(json_t *json, const char *key, int32_t predicted, int32_t came_true)
+{
+    json_object(json, key);
+    json_string(json, "said",
+                predicted == RUDDER_UP     ? "up"
+                : predicted == RUDDER_SAME ? "same"
+                : predicted == RUDDER_DOWN ? "down"
+                                           : NULL);
+    if (came_true < 0) {
+        json_null(json, "true");
+    } else {
+        json_bool(json, "true", came_true);
+    }
+    json_end_object(json);
+}
+
+void run_log_decision(run_log_t *log, const rudder_decision_t *decision)
+{
+    json_t *json = &log->decision;
+    const rudder_answer_t *answer = &decision->answer;
+    const rudder_outcome_t *outcome = &decision->outcome;
+    char hash[24];
+    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)answer->prompt_hash);
+    json_object(json, NULL);
+    json_int(json, "number", decision->number);
+    json_int(json, "asked", decision->asked_minibatch);
+    json_int(json, "answered", decision->answered_minibatch);
+    json_int(json, "applied", decision->applied_minibatch);
+    json_string(json, "status", rudder_outcome_name(outcome->status));
+    json_bool(json, "from_fallback", decision->from_fallback);
+    json_string(json, "verdict", run_verdict(answer->verdict));
+    json_double(json, "margin", answer->margin);
+    json_double(json, "latency_ms", answer->latency_ms);
+    json_int(json, "tokens", answer->tokens);
+    json_string(json, "prompt", answer->prompt);
+    json_string(json, "prompt_hash", hash);
+    json_string(json, "explanation", answer->explanation);
+    json_object(json, "prediction");
+    run_prediction_json(json, "hits", answer->predict_hits, decision->prediction_hits_true);
+    run_prediction_json(json, "rows", answer->predict_rows, decision->prediction_rows_true);
+    json_end_object(json);
+    json_int(json, "replaced_rows", outcome->replaced_rows);
+    json_double(json, "replaced_share", outcome->replaced_share);
+    if (outcome->known) {
+        json_object(json, "effect");
+        json_double(json, "hit_rate_change", outcome->hit_rate_change);
+        json_double(json, "fetched_change", outcome->fetched_change);
+        json_end_object(json);
+    } else {
+        json_null(json, "effect");
+    }
+    run_context_json(json, &decision->context);
+    json_end_object(json);
+    run_line(log->decisions, json);
+}
+
+rudder_status_t run_log_flush(run_log_t *log, rudder_error_t *error)
+{
+    if (fflush(log->steps) != 0 || fflush(log->decisions) != 0 || ferror(log->steps) || ferror(log->decisions)) {
+        return RUDDER_FAIL(error, RUDDER_E_IO, "the run directory cannot be written: %s", strerror(errno));
+    }
+    return RUDDER_OK;
+}
+
+void run_log_close(run_log_t *log)
+{
+    if (log->steps != NULL) {
+        fclose(log->steps);
+    }
+    if (log->decisions != NULL) {
+        fclose(log->decisions);
+    }
+    json_free(&log->step);
+    json_free(&log->decision);
+    *log = (run_log_t){0};
+}
+
+rudder_status_t run_write(const char *directory, const char *name, const char *text, rudder_error_t *error)
+{
+    char path[4096 + 64], temporary[4096 + 80];
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    snprintf(temporary, sizeof temporary, "%s.part", path);
+    FILE *file = fopen(temporary, "we");
+    if (file == NULL) {
+        return RUDDER_FAIL(error, RUDDER_E_IO, "%s: cannot be made: %s", temporary, strerror(errno));
+    }
+    const int written = fputs(text, file) >= 0 && fputc('\n', file) != EOF;
+    if (fclose(file) != 0 || !written || rename(temporary, path) != 0) {
+        const int why = errno;
+        unlink(temporary);
+        return RUDDER_FAIL(error, RUDDER_E_IO, "%s: cannot be written: %s", path, strerror(why));
+    }
+    return RUDDER_OK;
+}
