@@ -105,7 +105,10 @@ typedef struct rudder_decider {
     void *self;
     /* Minibatches between questions; 0: one period. Asked at the end of minibatch t when (t + 1) mod interval = 0. */
     int64_t interval;
-    /* Fills *answer. Any status but RUDDER_OK counts as failed. Never called twice at once. */
+    /*
+     * Fills *answer. RUDDER_E_DEADLINE counts as late, any other status but RUDDER_OK as failed; the explanation may say
+     * why. Never called twice at once.
+     */
     rudder_status_t (*decide)(void *self, const rudder_context_t *context, rudder_answer_t *answer);
     /* Called from another thread: a running `decide` should return soon. NULL for inline deciders. */
     void (*cancel)(void *self);

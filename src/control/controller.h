@@ -8,6 +8,7 @@
 
 #include <stdint.h>
 
+#include "control/metrics.h"
 #include "rudder/rudder.h"
 
 typedef struct controller controller_t;
@@ -32,21 +33,24 @@ typedef void (*controller_outlook_t)(void *context, rudder_outlook_t *outlook);
 
 /* Where the controller stood before a minibatch, for rudder_abort(). Plain data. */
 typedef struct controller_mark {
-    int64_t minibatches;
-    int64_t window_minibatches, window_remote, window_hit, window_miss, window_fill;
-    int64_t total_remote, total_hit;
-    int32_t replace_due;
+    metrics_t metrics;
 } controller_mark_t;
 
 int64_t controller_memory(const controller_config_t *config);
 /* memory: controller_memory() bytes, zeroed, 64-byte aligned. Starts the worker when the decider is not inline. */
 rudder_status_t controller_open(const controller_config_t *config, void *memory, controller_t **controller,
                                 rudder_error_t *error);
-/* Cancels, joins the worker, reports the decisions whose effect is still open. */
+/*
+ * Waits up to timeout_ms for a running decision, cancels it, joins the worker, and reports the decisions whose effect is
+ * still open; one that came too late to be applied is reported as late, with applied_minibatch -1.
+ */
 void controller_close(controller_t *controller, int32_t timeout_ms);
 
 void controller_mark(const controller_t *controller, controller_mark_t *mark);
-/* Back to the mark. replaced: the plan that is undone had applied a replacement, which is due again. */
+/*
+ * Back to the mark. Decisions stay made: nothing is asked twice for one minibatch. replaced: the plan that is undone had
+ * applied a replacement, which is due again when that minibatch is planned anew.
+ */
 void controller_rewind(controller_t *controller, const controller_mark_t *mark, int replaced);
 
 /*

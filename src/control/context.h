@@ -1,0 +1,12 @@
+/* The context builder: everything a decider is told, from metrics, history, outlook and the facts of the run. */
+#ifndef RUDDER_CONTROL_CONTEXT_H
+#define RUDDER_CONTROL_CONTEXT_H
+
+#include "control/controller.h"
+#include "control/history.h"
+#include "control/metrics.h"
+
+void context_build(const controller_config_t *config, const metrics_t *metrics, const history_t *history,
+                   const rudder_outlook_t *outlook, rudder_context_t *context);
+
+#endif
