@@ -22,8 +22,7 @@ typedef struct parts {
     int64_t n_train;
     const int64_t *train_id;    /* [n_train] global ids of the training nodes, in the graph's original order */
     const int32_t *train_label; /* [n_train] */
-    const int32_t
-        *train_rank; /* [n_train] 0 .. n_train-1 in a breadth-first order of the graph: neighbours are close */
+    const int32_t *train_rank;  /* [n_train] position among them in a breadth-first order: neighbours are close */
     npy_t map[3];
 } parts_t;
 
