@@ -35,18 +35,22 @@ int files_exist(const char *directory, const char *name)
 
 /* ---- JSON ---------------------------------------------------------------------------------------------------------- */
 
-static rudder_status_t files_read(const char *path, char **text, rudder_error_t *error)
+rudder_status_t files_read(const char *path, int64_t most, char **text, int64_t *n, rudder_error_t *error)
 {
     struct stat info;
+    rudder_status_t status = RUDDER_OK;
+    char *bytes = NULL;
     FILE *file = fopen(path, "rbe");
     if (file == NULL) {
         return RUDDER_FAIL(error, RUDDER_E_IO, "%s: cannot be opened: %s", path, strerror(errno));
     }
-    rudder_status_t status = RUDDER_OK;
-    char *bytes = NULL;
-    if (fstat(fileno(file), &info) != 0 || !S_ISREG(info.st_mode) || info.st_size > FILES_MAX_JSON) {
-        status = RUDDER_FAIL(error, RUDDER_E_DATA, "%s: expected a file of at most %d bytes, found something else",
-                             path, FILES_MAX_JSON);
+    if (fstat(fileno(file), &info) != 0 || !S_ISREG(info.st_mode)) {
+        status = RUDDER_FAIL(error, RUDDER_E_DATA, "%s: expected a file, found something else", path);
+        goto end;
+    }
+    if (info.st_size > most) {
+        status = RUDDER_FAIL(error, RUDDER_E_DATA, "%s: expected at most %" PRId64 " bytes, found %" PRId64, path, most,
+                             (int64_t)info.st_size);
         goto end;
     }
     bytes = malloc((size_t)info.st_size + 1);
@@ -55,13 +59,14 @@ static rudder_status_t files_read(const char *path, char **text, rudder_error_t 
             RUDDER_FAIL(error, RUDDER_E_MEMORY, "%s: no memory for its %" PRId64 " bytes", path, (int64_t)info.st_size);
         goto end;
     }
-    const size_t n = fread(bytes, 1, (size_t)info.st_size, file);
+    const size_t got = fread(bytes, 1, (size_t)info.st_size, file);
     if (ferror(file)) {
         status = RUDDER_FAIL(error, RUDDER_E_IO, "%s: cannot be read: %s", path, strerror(errno));
         goto end;
     }
-    bytes[n] = '\0';
+    bytes[got] = '\0';
     *text = bytes;
+    *n = (int64_t)got;
     bytes = NULL;
 end:
     free(bytes);
@@ -74,8 +79,9 @@ rudder_status_t files_json_open(const char *directory, const char *name, const c
 {
     char *text = NULL, found[64];
     const char *end = NULL;
+    int64_t n;
     RUDDER_TRY(files_join(directory, name, file->path, error));
-    RUDDER_TRY(files_read(file->path, &text, error));
+    RUDDER_TRY(files_read(file->path, FILES_MAX_JSON, &text, &n, error));
     file->object = cJSON_ParseWithOpts(text, &end, 1);
     const long at = file->object == NULL && end != NULL ? end - text : 0;
     free(text);

@@ -41,6 +41,12 @@ rudder_status_t files_json_array(const files_json_t *file, const cJSON *object, 
 /* Writes what was built to directory/name. Errors: IO, MEMORY. */
 rudder_status_t files_json_write(const char *directory, const char *name, const json_t *json, rudder_error_t *error);
 
+/*
+ * Reads a whole file of at most `most` bytes into *text (to be freed), with a NUL behind its *n bytes. Errors: IO, DATA
+ * (too large, not a file), MEMORY.
+ */
+rudder_status_t files_read(const char *path, int64_t most, char **text, int64_t *n, rudder_error_t *error);
+
 /* Whether directory/name exists. */
 int files_exist(const char *directory, const char *name);
 
