@@ -13,7 +13,7 @@
 #include "partition/partition.h"
 #include "rudder/status.h"
 
-enum { SAMPLER_MAX_LAYERS = 8 };
+enum { SAMPLER_MAX_LAYERS = 8, SAMPLER_MAX_FANOUT = 4096 };
 
 /*
  * One layer of a minibatch, a bipartite graph from n_src to n_dst nodes in local numbers. The destinations are the first
@@ -48,7 +48,7 @@ typedef struct sampler_config {
 
 typedef struct sampler sampler_t;
 
-/* parts, part and exchange outlive the sampler. Errors: MEMORY. */
+/* parts, part and exchange outlive the sampler. Errors: ARGUMENT (layers or fan-out out of bounds), MEMORY. */
 rudder_status_t sampler_open(const sampler_config_t *config, const parts_t *parts, const part_t *part,
                              exchange_t *exchange, sampler_t **sampler, rudder_error_t *error);
 void sampler_close(sampler_t *sampler);
