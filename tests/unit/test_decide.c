@@ -1,5 +1,4 @@
 /* Deciders by name, and when each of them replaces: against what its one-sentence rule says, minibatch by minibatch. */
-#include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
