@@ -1,6 +1,6 @@
 /*
- * A minibatch from the seeds' layer down to the input. Each layer has two passes over its destinations: how many
- * neighbours each has (so that the arrays have their exact size), then which. Remote destinations are answered by their
+ * A minibatch from the seeds' layer down to the input. Each layer has three passes: how many neighbours each destination
+ * gets (so that the arrays have their exact size), which, and what their local numbers are. Remote destinations are answered by their
  * owners with the same draws that the owner would make for itself.
  */
 #include "sample/sampler.h"
@@ -31,7 +31,8 @@ struct sampler {
     /* The layer under way, for draws: our own and those that peers ask for. */
     uint64_t key;
     int64_t fanout;
-    int64_t *position; /* [largest fanout] of the neighbours drawn for one node */
+    int64_t *drawn; /* [edges of the layer] global ids */
+    int64_t drawn_capacity;
 
     /* id -> local number, open addressing, at most half full. */
     sampler_entry_t *table;
@@ -52,13 +53,11 @@ rudder_status_t sampler_open(const sampler_config_t *config, const parts_t *part
         return RUDDER_FAIL(error, RUDDER_E_ARGUMENT, "layers to sample: expected 1 to %d, found %d", SAMPLER_MAX_LAYERS,
                            config->n_layers);
     }
-    int32_t widest = 0;
     for (int32_t l = 0; l < config->n_layers; l++) {
         if (config->fanout[l] < 0 || config->fanout[l] > SAMPLER_MAX_FANOUT) {
             return RUDDER_FAIL(error, RUDDER_E_ARGUMENT, "fan-out of layer %d: expected 0 to %d, found %d", l,
                                SAMPLER_MAX_FANOUT, config->fanout[l]);
         }
-        widest = config->fanout[l] > widest ? config->fanout[l] : widest;
     }
     sampler_t *s = calloc(1, sizeof *s);
     if (s) {
@@ -66,10 +65,9 @@ rudder_status_t sampler_open(const sampler_config_t *config, const parts_t *part
         s->part = part;
         s->exchange = exchange;
         s->table_size = SAMPLER_MIN_TABLE;
-        s->position = malloc(((size_t)widest + 1) * sizeof *s->position);
         s->table = calloc((size_t)s->table_size, sizeof *s->table);
     }
-    if (!s || !s->position || !s->table) {
+    if (!s || !s->table) {
         sampler_close(s);
         return RUDDER_FAIL(error, RUDDER_E_MEMORY, "no memory to open a sampler");
     }
@@ -80,7 +78,7 @@ rudder_status_t sampler_open(const sampler_config_t *config, const parts_t *part
 void sampler_close(sampler_t *s)
 {
     if (s) {
-        free(s->position);
+        free(s->drawn);
         free(s->table);
         free(s->ask);
         free(s->answer);
@@ -133,10 +131,16 @@ static void sampler_serve(void *context, const int64_t *ids, int64_t n, void *ro
 
 /* ---- Local numbers ---------------------------------------------------------------------------------------------- */
 
+/* Where the search for a node begins. */
+static uint64_t sampler_slot(const sampler_t *s, int64_t id)
+{
+    return rng_mix((uint64_t)id) & ((uint64_t)s->table_size - 1);
+}
+
 static sampler_entry_t *sampler_find(const sampler_t *s, int64_t id)
 {
     const uint64_t mask = (uint64_t)s->table_size - 1;
-    uint64_t i = rng_mix((uint64_t)id) & mask;
+    uint64_t i = sampler_slot(s, id);
     while (s->table[i].stamp == s->stamp && s->table[i].id != id) {
         i = (i + 1) & mask;
     }
@@ -237,20 +241,30 @@ static void sampler_count_layer(const sampler_t *s, const minibatch_t *m, block_
     block->n_edges = block->indptr[block->n_dst];
 }
 
-static void sampler_number_layer(sampler_t *s, minibatch_t *m, block_t *block)
+/* The drawn neighbours of all destinations, as global ids. */
+static void sampler_draw_layer(sampler_t *s, const minibatch_t *m, const block_t *block)
 {
     const int64_t *answer = s->answer;
     for (int64_t i = 0; i < block->n_dst; i++) {
-        const int64_t *neighbour = s->position;
+        int64_t *neighbour = s->drawn + block->indptr[i];
         if (sampler_owns(s, m->input[i])) {
-            sampler_draw(s, m->input[i] - s->part->begin, s->position);
+            sampler_draw(s, m->input[i] - s->part->begin, neighbour);
         } else {
-            neighbour = answer + 2;
+            memcpy(neighbour, answer + 2, (size_t)(block->indptr[i + 1] - block->indptr[i]) * sizeof *neighbour);
             answer += 2 + s->fanout;
         }
-        for (int64_t e = block->indptr[i]; e < block->indptr[i + 1]; e++) {
-            block->index[e] = sampler_number(s, m, *neighbour++);
+    }
+}
+
+/* Their local numbers. The table is larger than the caches: what is needed soon is called for ahead. */
+static void sampler_number_layer(const sampler_t *s, minibatch_t *m, block_t *block)
+{
+    enum { AHEAD = 16 };
+    for (int64_t e = 0; e < block->n_edges; e++) {
+        if (e + AHEAD < block->n_edges) {
+            __builtin_prefetch(&s->table[sampler_slot(s, s->drawn[e + AHEAD])], 1);
         }
+        block->index[e] = sampler_number(s, m, s->drawn[e]);
     }
     block->n_src = m->n_input;
 }
@@ -270,10 +284,12 @@ static rudder_status_t sampler_layer(sampler_t *s, int32_t l, minibatch_t *m, ru
         return RUDDER_FAIL(error, RUDDER_E_MEMORY, "no memory for a block of %lld nodes", (long long)block->n_dst);
     }
     sampler_count_layer(s, m, block);
-    if (grow_array(&block->index, &capacity[1], block->n_edges, sizeof *block->index) != RUDDER_OK) {
+    if (grow_array(&block->index, &capacity[1], block->n_edges, sizeof *block->index) != RUDDER_OK ||
+        grow_array(&s->drawn, &s->drawn_capacity, block->n_edges, sizeof *s->drawn) != RUDDER_OK) {
         return RUDDER_FAIL(error, RUDDER_E_MEMORY, "no memory for a block of %lld edges", (long long)block->n_edges);
     }
     RUDDER_TRY(sampler_reserve(s, m, block->n_dst + block->n_edges, error));
+    sampler_draw_layer(s, m, block);
     sampler_number_layer(s, m, block);
     return RUDDER_OK;
 }
