@@ -1,6 +1,6 @@
 /*
- * The sub-commands of the rudder program: one file each. argv[0] is the sub-command's name; what is returned is the exit
- * code: 0 done, 1 the run failed, 2 usage, 3 input data, 4 environment, 5 a peer is lost, 130/143 signals.
+ * The sub-commands of the rudder program: one file each. argv[0] is the sub-command's name, and argv - 1 is main()'s own
+ * argv; what is returned is the exit code: 0 done, 1 the run failed, 2 usage, 3 input data, 4 environment, 5 a peer is lost, 130/143 signals.
  */
 #ifndef RUDDER_CLI_CLI_H
 #define RUDDER_CLI_CLI_H
@@ -27,5 +27,8 @@ int cli_fail(const rudder_error_t *error);
  */
 int cli_options(const option_command_t *command, int argc, char **argv, void *values, const char **arguments,
                 int32_t *n_arguments, int *exit_code);
+
+/* "Open MPI v4.1.4": the MPI library in use. Returns text. */
+char *cli_mpi_version(char *text, size_t text_size);
 
 #endif

@@ -2,7 +2,6 @@
  * The rudder program: finds the sub-command and hands over. What the program is made of (--version) is said here because
  * MPI, BLAS and METIS are chosen when it is built, and a mismatch with what a cluster loads is a common trap.
  */
-#include <cblas.h>
 #include <metis.h>
 #include <mpi.h>
 #include <stdio.h>
@@ -11,6 +10,8 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/cli.h"
+#include "comm/launch.h"
+#include "nn/kernels.h"
 #include "rudder/rudder.h"
 
 typedef struct cli_entry {
@@ -102,21 +103,25 @@ static void cli_help(FILE *file)
         "signals.\n");
 }
 
-static int cli_version(void)
+char *cli_mpi_version(char *text, size_t text_size)
 {
-    char mpi[MPI_MAX_LIBRARY_VERSION_STRING];
-    int n = 0;
-    if (MPI_Get_library_version(mpi, &n) != MPI_SUCCESS) {
-        n = 0;
-    }
-    mpi[n] = '\0';
-    mpi[strcspn(mpi, ",\n")] = '\0';
-    for (char *c = mpi; *c != '\0'; c++) {
+    char library[MPI_MAX_LIBRARY_VERSION_STRING] = "unknown";
+    int n;
+    (void)MPI_Get_library_version(library, &n);
+    library[strcspn(library, ",\n")] = '\0';
+    for (char *c = library; *c != '\0'; c++) {
         *c = *c == '\t' ? ' ' : *c;
     }
+    snprintf(text, text_size, "%s", library);
+    return text;
+}
+
+static int cli_version(void)
+{
+    char mpi[128];
     printf("rudder %s\n", RUDDER_VERSION);
-    printf("  MPI    %s (started by %s)\n", mpi, RUDDER_MPIEXEC);
-    printf("  BLAS   %s\n", openblas_get_config());
+    printf("  MPI    %s (started by %s)\n", cli_mpi_version(mpi, sizeof mpi), launch_mpiexec());
+    printf("  BLAS   %s\n", kernel_blas_name());
     printf("  METIS  %d.%d.%d\n", METIS_VER_MAJOR, METIS_VER_MINOR, METIS_VER_SUBMINOR);
     return 0;
 }
@@ -160,9 +165,9 @@ int main(int argc, char **argv)
     }
     if (strcmp(name, "help") == 0 && argc > 2) {
         char help[] = "--help";
-        char *arguments[] = {argv[2], help, NULL};
+        char *arguments[] = {argv[0], argv[2], help, NULL};
         entry = cli_find(argv[2]);
-        return entry != NULL ? entry->run(2, arguments) : cli_unknown(argv[2]);
+        return entry != NULL ? entry->run(2, arguments + 1) : cli_unknown(argv[2]);
     }
     if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
         cli_help(stdout);
