@@ -1,0 +1,456 @@
+/* Plans on one row type. The look-up is the part that every minibatch pays: it goes over the ids once, in batches, so that
+ * the memory for all ids of a batch is on its way before the first is needed. */
+#include <assert.h>
+#include <string.h>
+
+#include "buffer/buffer.h"
+#include "buffer/rank.h"
+
+enum { BUFFER_BATCH = 32, BUFFER_AHEAD = 12 };
+
+/* ---- Memory ----------------------------------------------------------------------------------------------------- */
+
+static uint32_t buffer_record_shift(size_t state_bytes)
+{
+    uint32_t shift = 4;
+    while (((size_t)1 << shift) < sizeof(nodes_record_t) + state_bytes) {
+        shift++;
+    }
+    return shift;
+}
+
+/* The policy hears of every node of a minibatch, so its state is saved. */
+static int buffer_touches(const rudder_policy_t *policy)
+{
+    return policy->state_bytes > 0 && (policy->hits != NULL || policy->misses != NULL);
+}
+
+static int64_t buffer_undo_size(const buffer_config_t *config)
+{
+    const unsigned flags = config->policy->flags;
+    int64_t per_plan = buffer_touches(config->policy) ? config->max_ids : 0;
+    per_plan += flags & RUDDER_POLICY_ADMITS ? 2 * config->max_ids : 0;
+    per_plan += flags & RUDDER_POLICY_REPLACES ? 2 * config->capacity : 0;
+    return per_plan * config->max_plans;
+}
+
+static rudder_policy_setup_t buffer_setup(const buffer_config_t *config, rudder_nodes_t *nodes)
+{
+    return (rudder_policy_setup_t){.size = sizeof(rudder_policy_setup_t),
+                                   .nodes = nodes,
+                                   .capacity = config->capacity,
+                                   .max_nodes = config->capacity + config->max_tracked,
+                                   .max_ids = config->max_ids,
+                                   .period = config->period,
+                                   .alpha = config->alpha};
+}
+
+void buffer_layout(arena_t *arena, const buffer_config_t *config, rudder_nodes_t *nodes)
+{
+    const rudder_policy_t *policy = config->policy;
+    const rudder_policy_setup_t setup = buffer_setup(config, nodes);
+    rudder_nodes_t n = {.capacity = config->capacity,
+                        .max_nodes = (int32_t)setup.max_nodes,
+                        .max_ids = config->max_ids,
+                        .row_bytes = config->row_bytes,
+                        .policy = policy,
+                        .state_bytes = policy->state_bytes,
+                        .record_shift = buffer_record_shift(policy->state_bytes),
+                        .undo_bytes = sizeof(nodes_undo_t) + policy->state_bytes,
+                        .undo_size = buffer_undo_size(config)};
+    const size_t records = (size_t)(setup.max_nodes + config->max_ids), slots = (size_t)config->capacity;
+    n.index_size = 2 * records;
+    n.index = arena_take(arena, n.index_size, sizeof *n.index); /* index and records adjoin: see buffer_choose_start() */
+    n.records = arena_take(arena, records, (size_t)1 << n.record_shift);
+    n.slot_node = arena_take(arena, slots, sizeof *n.slot_node);
+    n.brought = arena_take(arena, slots, sizeof *n.brought);
+    n.row_node = arena_take(arena, slots, sizeof *n.row_node);
+    n.row_sequence = arena_take(arena, slots, sizeof *n.row_sequence);
+    n.undo = arena_take(arena, (size_t)n.undo_size, n.undo_bytes);
+    n.hits = arena_take(arena, (size_t)config->max_ids, sizeof *n.hits);
+    n.misses = arena_take(arena, (size_t)config->max_ids, sizeof *n.misses);
+    const size_t self_bytes = policy->memory == NULL ? 0 : policy->memory(&setup);
+    n.policy_self = arena_take(arena, self_bytes, 1);
+    if (nodes != NULL) {
+        *nodes = n;
+        memset(n.policy_self, 0, self_bytes);
+    }
+}
+
+void buffer_plan_layout(arena_t *arena, int64_t max_ids, int64_t max_capacity, buffer_plan_t *plan)
+{
+    const size_t ids = (size_t)max_ids, slots = (size_t)max_capacity;
+    buffer_plan_t p = {0};
+    p.source = arena_take(arena, ids, sizeof *p.source);
+    p.fetch = arena_take(arena, ids + slots, sizeof *p.fetch);
+    p.fills = arena_take(arena, slots, sizeof *p.fills);
+    p.joined = arena_take(arena, ids < slots ? ids : slots, sizeof *p.joined);
+    p.admitted = arena_take(arena, slots == 0 ? 0 : ids, sizeof *p.admitted);
+    if (plan != NULL) {
+        *plan = p;
+    }
+}
+
+size_t buffer_row_bytes(const buffer_config_t *config)
+{
+    return (size_t)config->capacity * config->row_bytes;
+}
+
+void buffer_open(rudder_nodes_t *nodes, unsigned char *rows)
+{
+    nodes->rows = rows;
+    nodes->free = nodes->capacity;
+    memset(nodes->index, 0, nodes->index_size * sizeof *nodes->index);
+    for (int64_t slot = 0; slot < nodes->capacity; slot++) {
+        nodes->slot_node[slot] = (int32_t)(-2 - slot); /* the next free one is slot + 1 */
+        nodes->row_node[slot] = -1;
+        nodes->row_sequence[slot] = 0;
+    }
+}
+
+/* ---- Start content ---------------------------------------------------------------------------------------------- */
+
+/*
+ * Runs while the table is empty: index and records lend their memory to the selection, which takes 24 of their at least 32
+ * bytes a node. The chosen ids then wait in the records until buffer_start() or the first minibatch.
+ */
+void buffer_choose_start(rudder_nodes_t *nodes, const int64_t *halo, const uint32_t *degree, int64_t n, uint64_t seed)
+{
+    const int64_t records = nodes->max_nodes + nodes->max_ids;
+    const unsigned char *end = nodes->records + ((size_t)records << nodes->record_shift);
+    rank_top_t top = {.items = (rank_item_t *)(void *)nodes->index,
+                      .capacity = (end - (unsigned char *)nodes->index) / (int64_t)sizeof(rank_item_t),
+                      .k = nodes->capacity};
+    assert(top.capacity > top.k);
+    for (int64_t i = 0; i < n; i++) {
+        const uint64_t key = degree != NULL ? degree[i] : seed != 0 ? rng_mix(seed ^ (uint64_t)halo[i]) : 0;
+        rank_top_add(&top, (rank_item_t){.key = key, .id = halo[i]});
+    }
+    nodes->n_start = rank_top_end(&top);
+    rank_sort(top.items, nodes->n_start);
+    int64_t *ids = (int64_t *)(void *)nodes->index; /* 8 bytes an id behind 24 bytes an item, all inside the index */
+    for (int64_t i = 0; i < nodes->n_start; i++) {
+        ids[i] = top.items[i].id;
+    }
+    for (int64_t i = 0; i < nodes->n_start; i++) {
+        nodes_record(nodes, (int32_t)i)->id = ids[i];
+    }
+    memset(nodes->index, 0, nodes->index_size * sizeof *nodes->index);
+}
+
+static void buffer_plan_reset(buffer_plan_t *plan, rudder_nodes_t *nodes, int64_t n_ids)
+{
+    if ((uint32_t)++nodes->sequence == 0) { /* once in 2^32 plans: no old mark may look new */
+        nodes->sequence++;
+        for (int32_t node = 0; node < nodes->count; node++) {
+            nodes_record(nodes, node)->seen = 0;
+        }
+    }
+    buffer_plan_t fresh = {.nodes = nodes,
+                           .sequence = nodes->sequence,
+                           .n_ids = n_ids,
+                           .source = plan->source,
+                           .fetch = plan->fetch,
+                           .fills = plan->fills,
+                           .joined = plan->joined,
+                           .admitted = plan->admitted,
+                           .undo_begin = nodes->undo_head,
+                           .undo_changes = nodes->undo_head,
+                           .count_before = nodes->count};
+    *plan = fresh;
+    nodes->admitted = plan->admitted;
+    nodes->n_admitted = 0;
+}
+
+static void buffer_add_fill(buffer_plan_t *plan, int32_t node, int32_t slot)
+{
+    nodes_record_t *record = nodes_record(plan->nodes, node);
+    record->place = slot | NODES_PENDING;
+    plan->fetch[plan->n_miss + plan->n_fill] = record->id;
+    plan->fills[plan->n_fill++] = (buffer_place_t){.node = node, .slot = slot};
+}
+
+/* A node without a past. */
+static void buffer_new_record(rudder_nodes_t *nodes, int32_t node, int64_t id)
+{
+    nodes_record_t *record = nodes_record(nodes, node);
+    *record = (nodes_record_t){.id = id, .place = NODES_OUTSIDE};
+    memset(record + 1, 0, nodes->state_bytes);
+}
+
+void buffer_start(rudder_nodes_t *nodes, buffer_plan_t *plan)
+{
+    buffer_plan_reset(plan, nodes, 0);
+    plan->start = 1;
+    for (int32_t node = 0; node < nodes->n_start; node++) {
+        buffer_new_record(nodes, node, nodes_record(nodes, node)->id);
+        nodes_insert(nodes, node);
+        nodes->count++;
+        buffer_add_fill(plan, node, nodes_occupy(nodes, node));
+    }
+    if (nodes->policy->started != NULL) {
+        for (int64_t done = 0, n; done < plan->n_fill; done += n) {
+            n = plan->n_fill - done < nodes->max_ids ? plan->n_fill - done : nodes->max_ids;
+            for (int64_t i = 0; i < n; i++) {
+                nodes->hits[i] = plan->fills[done + i].node;
+            }
+            nodes->policy->started(nodes->policy_self, nodes, nodes->hits, n);
+        }
+    }
+}
+
+/* ---- A minibatch ------------------------------------------------------------------------------------------------ */
+
+/* From `at` on, the first entry that may be the one with this hash, or the empty one that ends its chain. */
+static inline uint64_t buffer_probe(const rudder_nodes_t *nodes, uint64_t hash, uint64_t at)
+{
+    while (nodes->index[at] != 0 && (uint32_t)(nodes->index[at] >> 32) != (uint32_t)hash) {
+        at = nodes_next(nodes, at);
+    }
+    return at;
+}
+
+/* The node of an id, made when it is new; `at` is where buffer_probe() stopped. Counts ids that are only lent a record. */
+static inline int32_t buffer_node_of(rudder_nodes_t *nodes, int64_t id, uint64_t hash, uint64_t at, int64_t *n_lent)
+{
+    for (;; at = nodes_next(nodes, at)) {
+        at = buffer_probe(nodes, hash, at);
+        if (nodes->index[at] == 0) {
+            break;
+        }
+        const int32_t node = nodes_entry_node(nodes->index[at]);
+        if (nodes_record(nodes, node)->id == id) {
+            return node;
+        }
+    }
+    int32_t node;
+    if (nodes->count < nodes->max_nodes) {
+        node = nodes->count++;
+    } else {
+        node = nodes->max_nodes + (int32_t)*n_lent;
+        nodes->misses[nodes->max_ids - ++*n_lent] = (int32_t)(uint32_t)at;
+    }
+    buffer_new_record(nodes, node, id);
+    nodes->index[at] = nodes_entry(hash, node);
+    return node;
+}
+
+/* First appearance in the minibatch of a node that is in the buffer. */
+static inline void buffer_hit(rudder_nodes_t *nodes, buffer_plan_t *plan, int32_t node, nodes_record_t *record)
+{
+    if (record->place & NODES_PENDING) {
+        plan->joined[plan->n_joined++] = (buffer_place_t){.node = node, .slot = nodes_slot(record)};
+    }
+    nodes->hits[plan->n_hit++] = node;
+}
+
+static void buffer_look_up(rudder_nodes_t *nodes, buffer_plan_t *plan, const int64_t *ids, int64_t n)
+{
+    const uint32_t now = (uint32_t)nodes->sequence;
+    const int32_t known = buffer_touches(nodes->policy) ? nodes->count : 0; /* nodes that have a state to save */
+    uint64_t hash[BUFFER_BATCH], at[BUFFER_BATCH];
+    int64_t n_miss = 0, n_lent = 0;
+    for (int64_t first = 0; first < n; first += BUFFER_BATCH) {
+        const int64_t m = n - first < BUFFER_BATCH ? n - first : BUFFER_BATCH;
+        for (int64_t j = 0; j < m; j++) {
+            hash[j] = rng_mix((uint64_t)ids[first + j]);
+            at[j] = nodes_home(nodes, hash[j]);
+            __builtin_prefetch(&nodes->index[at[j]]);
+        }
+        for (int64_t j = 0; j < m; j++) {
+            at[j] = buffer_probe(nodes, hash[j], at[j]);
+            if (nodes->index[at[j]] != 0) {
+                __builtin_prefetch(nodes_record(nodes, nodes_entry_node(nodes->index[at[j]])), 1);
+            }
+        }
+        for (int64_t j = 0; j < m; j++) {
+            const int32_t node = buffer_node_of(nodes, ids[first + j], hash[j], at[j], &n_lent);
+            nodes_record_t *record = nodes_record(nodes, node);
+            if (record->seen != now) {
+                record->seen = now;
+                if (node < known) {
+                    nodes_undo_write(nodes, (nodes_undo_t){.node = node, .what = NODES_TOUCHED});
+                }
+                if (record->place >= 0) {
+                    buffer_hit(nodes, plan, node, record);
+                } else {
+                    if (node < nodes->max_nodes) {
+                        nodes->misses[n_miss - n_lent] = node;
+                    }
+                    record->place = (int32_t)(NODES_MISS - n_miss);
+                    plan->fetch[n_miss++] = ids[first + j];
+                }
+            }
+            plan->source[first + j] = record->place < 0 ? record->place : record->place & ~NODES_PENDING;
+        }
+    }
+    for (int64_t i = 1; i <= n_lent; i++) {
+        nodes->index[(uint32_t)nodes->misses[nodes->max_ids - i]] = 0;
+    }
+    plan->n_miss = n_miss;
+    plan->n_untracked = n_lent;
+}
+
+void buffer_begin(rudder_nodes_t *nodes, buffer_plan_t *plan, const int64_t *ids, int64_t n)
+{
+    const rudder_policy_t *policy = nodes->policy;
+    buffer_plan_reset(plan, nodes, n);
+    nodes->n_start = 0;
+    buffer_look_up(nodes, plan, ids, n);
+    plan->undo_changes = nodes->undo_head;
+    if (policy->hits != NULL) {
+        policy->hits(nodes->policy_self, nodes, nodes->hits, plan->n_hit);
+    }
+    if (policy->misses != NULL) {
+        nodes->phase = NODES_MISSES;
+        nodes->admits_left = policy->flags & RUDDER_POLICY_ADMITS ? nodes->max_ids : 0;
+        policy->misses(nodes->policy_self, nodes, nodes->misses, plan->n_miss - plan->n_untracked);
+        nodes->phase = NODES_IDLE;
+    }
+    nodes->admits_left = 0;
+}
+
+void buffer_replace(rudder_nodes_t *nodes)
+{
+    nodes->phase = NODES_REPLACE;
+    nodes->admits_left = nodes->capacity;
+    nodes->policy->replace(nodes->policy_self, nodes);
+    nodes->admits_left = 0;
+    nodes->phase = NODES_IDLE;
+}
+
+int64_t buffer_finish(rudder_nodes_t *nodes, buffer_plan_t *plan)
+{
+    for (int64_t i = 0; i < nodes->n_admitted; i++) { /* those that have not left again */
+        if (nodes_record(nodes, plan->admitted[i].node)->place == plan->admitted[i].slot) {
+            plan->admitted[plan->n_admitted++] = plan->admitted[i];
+        }
+    }
+    for (int64_t i = plan->undo_changes; i < nodes->undo_head; i++) {
+        const nodes_undo_t *undo = nodes_undo_at(nodes, i);
+        const int32_t slot = nodes_undo_slot(undo);
+        if (nodes_undo_change(undo) == NODES_FILLED && nodes_record(nodes, undo->node)->place == slot) {
+            buffer_add_fill(plan, undo->node, slot);
+        }
+    }
+    nodes->minibatch++;
+    return plan->n_admitted + plan->n_fill;
+}
+
+/* ---- Rows ------------------------------------------------------------------------------------------------------- */
+
+int buffer_ready(const buffer_plan_t *plan)
+{
+    for (int64_t i = 0; i < plan->n_joined; i++) {
+        if (plan->nodes->row_node[plan->joined[i].slot] != plan->joined[i].node) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+static inline const unsigned char *buffer_source(const buffer_plan_t *plan, int64_t i, const unsigned char *miss_rows,
+                                                 size_t stride)
+{
+    const int32_t source = plan->source[i];
+    return source >= 0 ? plan->nodes->rows + (size_t)source * plan->nodes->row_bytes
+                       : miss_rows + (size_t)(NODES_MISS - source) * stride;
+}
+
+/* The rows of a minibatch in the order of its ids: out[n_ids][row_bytes]. Inlined for row sizes that are constants. */
+static inline void buffer_gather(const buffer_plan_t *plan, const unsigned char *miss_rows, size_t stride,
+                                 unsigned char *out, size_t row_bytes)
+{
+    for (int64_t i = 0; i < plan->n_ids; i++) {
+        if (i + BUFFER_AHEAD < plan->n_ids) {
+            __builtin_prefetch(buffer_source(plan, i + BUFFER_AHEAD, miss_rows, stride));
+        }
+        memcpy(out + (size_t)i * row_bytes, buffer_source(plan, i, miss_rows, stride), row_bytes);
+    }
+}
+
+void buffer_complete(buffer_plan_t *plan, const void *miss_rows, size_t stride, void *out)
+{
+    rudder_nodes_t *nodes = plan->nodes;
+    switch (nodes->row_bytes) {
+    case 4:
+        buffer_gather(plan, miss_rows, stride, out, 4);
+        break;
+    case 8:
+        buffer_gather(plan, miss_rows, stride, out, 8);
+        break;
+    default:
+        buffer_gather(plan, miss_rows, stride, out, nodes->row_bytes);
+    }
+    for (int64_t i = 0; i < plan->n_admitted; i++) {
+        const nodes_admitted_t *a = &plan->admitted[i];
+        memcpy(nodes->rows + (size_t)a->slot * nodes->row_bytes,
+               (const unsigned char *)miss_rows + (size_t)a->miss * stride, nodes->row_bytes);
+        nodes->row_node[a->slot] = a->node;
+        nodes->row_sequence[a->slot] = plan->sequence;
+    }
+    nodes->undo_tail = plan->undo_begin;
+    plan->complete = 1;
+}
+
+void buffer_fill(buffer_plan_t *plan, const void *fill_rows, size_t stride, int64_t n)
+{
+    rudder_nodes_t *nodes = plan->nodes;
+    for (int64_t i = 0; i < n; i++) {
+        const buffer_place_t fill = plan->fills[plan->n_filled++];
+        nodes_record_t *record = nodes_record(nodes, fill.node);
+        if (nodes->row_sequence[fill.slot] < plan->sequence) { /* no row of a later plan lies there already */
+            memcpy(nodes->rows + (size_t)fill.slot * nodes->row_bytes,
+                   (const unsigned char *)fill_rows + (size_t)i * stride, nodes->row_bytes);
+            nodes->row_node[fill.slot] = fill.node;
+            nodes->row_sequence[fill.slot] = plan->sequence;
+            if (record->place == (fill.slot | NODES_PENDING) &&
+                nodes->brought[fill.slot] == (uint32_t)plan->sequence) {
+                record->place = fill.slot;
+            }
+        }
+    }
+}
+
+/* ---- Taking back ------------------------------------------------------------------------------------------------ */
+
+static void buffer_abort_start(buffer_plan_t *plan)
+{
+    rudder_nodes_t *nodes = plan->nodes;
+    for (int64_t i = plan->n_fill; i > 0; i--) {
+        nodes_leave(nodes, plan->fills[i - 1].node);
+    }
+    nodes_undo(nodes, plan->undo_begin, 0);
+}
+
+void buffer_abort(buffer_plan_t *plan)
+{
+    if (plan->start) {
+        buffer_abort_start(plan);
+    } else {
+        nodes_undo(plan->nodes, plan->undo_begin, plan->count_before);
+        plan->nodes->minibatch--;
+    }
+}
+
+void buffer_give_up(buffer_plan_t *plan)
+{
+    rudder_nodes_t *nodes = plan->nodes;
+    for (int64_t i = plan->n_filled; i < plan->n_fill; i++) {
+        const buffer_place_t fill = plan->fills[i];
+        if (nodes_slot(nodes_record(nodes, fill.node)) == fill.slot &&
+            nodes->brought[fill.slot] == (uint32_t)plan->sequence) {
+            nodes_drop(nodes, fill.node);
+        }
+    }
+}
+
+void buffer_invalidate(rudder_nodes_t *nodes, const int64_t *ids, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const int32_t node = nodes_find(nodes, ids[i]);
+        if (node >= 0 && nodes_record(nodes, node)->place >= 0) {
+            nodes_drop(nodes, node);
+        }
+    }
+}

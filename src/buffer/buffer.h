@@ -1,0 +1,82 @@
+/*
+ * The life of one plan on one row type: look the ids up, let the policy answer, hand over rows, or take everything back.
+ * Order between plans (completion, abort), windows and deciders are the caller's (src/api).
+ */
+#ifndef RUDDER_BUFFER_BUFFER_H
+#define RUDDER_BUFFER_BUFFER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "buffer/arena.h"
+#include "buffer/nodes.h"
+#include "rudder/status.h"
+
+typedef struct buffer_config {
+    size_t row_bytes;
+    int64_t capacity, max_ids, max_tracked;
+    int32_t max_plans;
+    int32_t period;
+    double alpha;
+    const rudder_policy_t *policy;
+} buffer_config_t;
+
+/* A row in a slot, or on its way there. */
+typedef struct buffer_place {
+    int32_t node, slot;
+} buffer_place_t;
+
+/* Arrays are for the largest type, so that a plan can serve any. */
+typedef struct buffer_plan {
+    rudder_nodes_t *nodes;
+    int64_t sequence;
+    int64_t n_ids, n_miss, n_fill, n_filled, n_hit, n_untracked, n_joined, n_admitted;
+    int32_t *source;            /* [n_ids]: slot of a hit, NODES_MISS - k for miss k */
+    int64_t *fetch;             /* [n_miss + n_fill] */
+    buffer_place_t *fills;      /* [n_fill] */
+    buffer_place_t *joined;     /* [n_joined]: hits whose row had not come when the plan was made */
+    nodes_admitted_t *admitted; /* [n_admitted] */
+    int64_t undo_begin, undo_changes;
+    int32_t count_before;
+    int start, complete;
+} buffer_plan_t;
+
+/* Cuts the memory of one row type out of the arena (not its rows) and ties it together. nodes: NULL while measuring. */
+void buffer_layout(arena_t *arena, const buffer_config_t *config, rudder_nodes_t *nodes);
+/* Likewise the arrays of one plan. */
+void buffer_plan_layout(arena_t *arena, int64_t max_ids, int64_t max_capacity, buffer_plan_t *plan);
+/* Bytes of the rows. */
+size_t buffer_row_bytes(const buffer_config_t *config);
+
+/* Empties everything. `rows` may be NULL when capacity is 0. */
+void buffer_open(rudder_nodes_t *nodes, unsigned char *rows);
+
+/*
+ * Chooses the start content: of halo[n] the `capacity` nodes of the highest key, lower ids first among equals. The key is
+ * the degree, or without degrees a random number made from `seed` (0: all are equal).
+ */
+void buffer_choose_start(rudder_nodes_t *nodes, const int64_t *halo, const uint32_t *degree, int64_t n, uint64_t seed);
+
+/* A plan of the start content. */
+void buffer_start(rudder_nodes_t *nodes, buffer_plan_t *plan);
+
+/* Looks up ids (checked by the caller) and lets the policy see hits and misses. */
+void buffer_begin(rudder_nodes_t *nodes, buffer_plan_t *plan, const int64_t *ids, int64_t n);
+/* Between buffer_begin() and buffer_finish(), at most once. */
+void buffer_replace(rudder_nodes_t *nodes);
+/* Draws up what is to be fetched; returns the rows that entered. */
+int64_t buffer_finish(rudder_nodes_t *nodes, buffer_plan_t *plan);
+
+/* 0 when a row that the plan hits has not come yet. */
+int buffer_ready(const buffer_plan_t *plan);
+void buffer_complete(buffer_plan_t *plan, const void *miss_rows, size_t stride, void *out);
+void buffer_fill(buffer_plan_t *plan, const void *fill_rows, size_t stride, int64_t n);
+
+/* Takes back a plan that is not complete; it must be the newest of its nodes. */
+void buffer_abort(buffer_plan_t *plan);
+/* Gives up the fill rows of a complete plan that have not come. */
+void buffer_give_up(buffer_plan_t *plan);
+/* The rows of these ids leave the buffer. */
+void buffer_invalidate(rudder_nodes_t *nodes, const int64_t *ids, int64_t n);
+
+#endif

@@ -1,0 +1,218 @@
+/* The node table as policies see it: reading nodes and slots, letting nodes in, taking changes back. */
+#include <assert.h>
+#include <string.h>
+
+#include "buffer/nodes.h"
+
+int32_t rudder_nodes_count(const rudder_nodes_t *nodes)
+{
+    return nodes->count;
+}
+
+int64_t rudder_nodes_minibatch(const rudder_nodes_t *nodes)
+{
+    return nodes->minibatch;
+}
+
+int64_t rudder_nodes_capacity(const rudder_nodes_t *nodes)
+{
+    return nodes->capacity;
+}
+
+int64_t rudder_nodes_free(const rudder_nodes_t *nodes)
+{
+    return nodes->free;
+}
+
+int64_t rudder_node_id(const rudder_nodes_t *nodes, int32_t node)
+{
+    return nodes_record(nodes, node)->id;
+}
+
+int32_t rudder_node_slot(const rudder_nodes_t *nodes, int32_t node)
+{
+    return nodes_slot(nodes_record(nodes, node));
+}
+
+int rudder_node_missed(const rudder_nodes_t *nodes, int32_t node)
+{
+    return nodes_missed(nodes, nodes_record(nodes, node));
+}
+
+void *rudder_node_state(const rudder_nodes_t *nodes, int32_t node)
+{
+    return nodes_state(nodes, node);
+}
+
+int32_t rudder_slot_node(const rudder_nodes_t *nodes, int32_t slot)
+{
+    return nodes->slot_node[slot] < 0 ? -1 : nodes->slot_node[slot];
+}
+
+/* ---- Index ------------------------------------------------------------------------------------------------------ */
+
+int32_t nodes_find(const rudder_nodes_t *nodes, int64_t id)
+{
+    const uint64_t hash = rng_mix((uint64_t)id);
+    for (uint64_t at = nodes_home(nodes, hash); nodes->index[at] != 0; at = nodes_next(nodes, at)) {
+        const int32_t node = nodes_entry_node(nodes->index[at]);
+        if (nodes->index[at] == nodes_entry(hash, node) && nodes_record(nodes, node)->id == id) {
+            return node;
+        }
+    }
+    return -1;
+}
+
+void nodes_insert(rudder_nodes_t *nodes, int32_t node)
+{
+    const uint64_t hash = rng_mix((uint64_t)nodes_record(nodes, node)->id);
+    uint64_t at = nodes_home(nodes, hash);
+    while (nodes->index[at] != 0) {
+        at = nodes_next(nodes, at);
+    }
+    nodes->index[at] = nodes_entry(hash, node);
+}
+
+void nodes_remove(rudder_nodes_t *nodes, int32_t node)
+{
+    const uint64_t hash = rng_mix((uint64_t)nodes_record(nodes, node)->id);
+    uint64_t at = nodes_home(nodes, hash);
+    while (nodes->index[at] != nodes_entry(hash, node)) {
+        assert(nodes->index[at] != 0);
+        at = nodes_next(nodes, at);
+    }
+    nodes->index[at] = 0;
+}
+
+/* ---- Changes ---------------------------------------------------------------------------------------------------- */
+
+int32_t nodes_occupy(rudder_nodes_t *nodes, int32_t node)
+{
+    const int32_t slot = nodes->free_head;
+    nodes->free_head = -1 - nodes->slot_node[slot];
+    nodes->free--;
+    nodes->slot_node[slot] = node;
+    nodes->brought[slot] = (uint32_t)nodes->sequence;
+    nodes_record(nodes, node)->place = slot;
+    return slot;
+}
+
+void nodes_leave(rudder_nodes_t *nodes, int32_t node)
+{
+    nodes_record_t *record = nodes_record(nodes, node);
+    const int32_t slot = nodes_slot(record);
+    record->place = NODES_OUTSIDE;
+    nodes->slot_node[slot] = -1 - nodes->free_head;
+    nodes->free_head = slot;
+    nodes->free++;
+}
+
+/* The policy may let `node` in now: it is outside, did not leave in this minibatch, and there is a reason. */
+static int nodes_may_enter(const rudder_nodes_t *nodes, const nodes_record_t *record)
+{
+    if (record->place >= 0 || nodes->admits_left == 0) {
+        return 0;
+    }
+    if (nodes_missed(nodes, record)) {
+        return 1;
+    }
+    const int left_now = record->place == NODES_OUTSIDE && record->seen == (uint32_t)nodes->sequence;
+    return nodes->phase == NODES_REPLACE && !left_now;
+}
+
+int32_t rudder_nodes_admit(rudder_nodes_t *nodes, int32_t node, int32_t victim)
+{
+    if (node < 0 || node >= nodes->count || victim < -1 || victim >= nodes->count ||
+        !nodes_may_enter(nodes, nodes_record(nodes, node)) ||
+        (victim == -1 ? nodes->free == 0 : nodes_record(nodes, victim)->place < 0)) {
+        return -1;
+    }
+    nodes->admits_left--;
+    if (victim != -1) {
+        nodes_record_t *leaving = nodes_record(nodes, victim);
+        const int32_t slot = nodes_slot(leaving);
+        const uint32_t pending = leaving->place & NODES_PENDING ? 4 : 0;
+        nodes_undo_write(nodes, (nodes_undo_t){.node = victim,
+                                               .what = (uint32_t)slot << 3 | pending | NODES_LEFT,
+                                               .brought = nodes->brought[slot]});
+        nodes_leave(nodes, victim);
+        leaving->seen = (uint32_t)nodes->sequence;
+    }
+    nodes_record_t *entering = nodes_record(nodes, node);
+    const int missed = nodes_missed(nodes, entering);
+    const int32_t miss = NODES_MISS - entering->place;
+    const int32_t slot = nodes_occupy(nodes, node);
+    nodes_undo_write(nodes,
+                     (nodes_undo_t){.node = node, .what = (uint32_t)slot << 3 | (missed ? NODES_ENTERED : NODES_FILLED)});
+    if (missed) {
+        nodes->admitted[nodes->n_admitted++] = (nodes_admitted_t){.node = node, .slot = slot, .miss = miss};
+    }
+    return slot;
+}
+
+static void nodes_undo_one(rudder_nodes_t *nodes, const nodes_undo_t *undo)
+{
+    const int32_t slot = nodes_undo_slot(undo);
+    nodes_record_t *record = nodes_record(nodes, undo->node);
+    memcpy(record + 1, undo + 1, nodes->state_bytes);
+    switch (nodes_undo_change(undo)) {
+    case NODES_TOUCHED:
+        break;
+    case NODES_LEFT:
+        assert(nodes->free_head == slot);
+        nodes_occupy(nodes, undo->node);
+        nodes->brought[slot] = undo->brought;
+        if ((undo->what & 4) != 0 && (uint32_t)nodes->row_sequence[slot] != undo->brought) {
+            record->place |= NODES_PENDING; /* its row has not come in the meantime */
+        }
+        break;
+    case NODES_ENTERED:
+    case NODES_FILLED:
+        nodes_leave(nodes, undo->node);
+        break;
+    }
+}
+
+/* Tells the policy which nodes were put back, in portions that fit the scratch list. */
+static void nodes_tell_restored(rudder_nodes_t *nodes, int64_t begin, int64_t end)
+{
+    int64_t n = 0;
+    for (int64_t i = begin; i < end; i++) {
+        const int32_t node = nodes_undo_at(nodes, i)->node;
+        if (node < nodes->count) {
+            nodes->hits[n++] = node;
+        }
+        if (n == nodes->max_ids) {
+            nodes->policy->restored(nodes->policy_self, nodes, nodes->hits, n);
+            n = 0;
+        }
+    }
+    nodes->policy->restored(nodes->policy_self, nodes, nodes->hits, n);
+}
+
+void nodes_undo(rudder_nodes_t *nodes, int64_t begin, int32_t count)
+{
+    const int64_t end = nodes->undo_head;
+    for (int64_t i = end; i > begin; i--) {
+        nodes_undo_one(nodes, nodes_undo_at(nodes, i - 1));
+    }
+    while (nodes->count > count) {
+        nodes_remove(nodes, nodes->count - 1);
+        nodes->count--;
+    }
+    nodes->undo_head = begin;
+    nodes->undo_write = nodes->undo_size == 0 ? 0 : begin % nodes->undo_size;
+    if (nodes->policy->restored != NULL) {
+        nodes_tell_restored(nodes, begin, end);
+    }
+}
+
+void nodes_drop(rudder_nodes_t *nodes, int32_t node)
+{
+    const int32_t slot = nodes_slot(nodes_record(nodes, node));
+    nodes_leave(nodes, node);
+    nodes->row_node[slot] = -1;
+    if (nodes->policy->dropped != NULL) {
+        nodes->policy->dropped(nodes->policy_self, nodes, node, slot);
+    }
+}
