@@ -34,7 +34,7 @@ static int64_t buffer_undo_size(const buffer_config_t *config)
     return per_plan * config->max_plans;
 }
 
-static rudder_policy_setup_t buffer_setup(const buffer_config_t *config, rudder_nodes_t *nodes)
+rudder_policy_setup_t buffer_setup(const buffer_config_t *config, rudder_nodes_t *nodes)
 {
     return (rudder_policy_setup_t){.size = sizeof(rudder_policy_setup_t),
                                    .nodes = nodes,
@@ -60,7 +60,8 @@ void buffer_layout(arena_t *arena, const buffer_config_t *config, rudder_nodes_t
                         .undo_size = buffer_undo_size(config)};
     const size_t records = (size_t)(setup.max_nodes + config->max_ids), slots = (size_t)config->capacity;
     n.index_size = 2 * records;
-    n.index = arena_take(arena, n.index_size, sizeof *n.index); /* index and records adjoin: see buffer_choose_start() */
+    n.index =
+        arena_take(arena, n.index_size, sizeof *n.index); /* index and records adjoin: see buffer_choose_start() */
     n.records = arena_take(arena, records, (size_t)1 << n.record_shift);
     n.slot_node = arena_take(arena, slots, sizeof *n.slot_node);
     n.brought = arena_take(arena, slots, sizeof *n.brought);
@@ -181,7 +182,7 @@ static void buffer_new_record(rudder_nodes_t *nodes, int32_t node, int64_t id)
 void buffer_start(rudder_nodes_t *nodes, buffer_plan_t *plan)
 {
     buffer_plan_reset(plan, nodes, 0);
-    plan->start = 1;
+    plan->start = nodes->started = 1;
     for (int32_t node = 0; node < nodes->n_start; node++) {
         buffer_new_record(nodes, node, nodes_record(nodes, node)->id);
         nodes_insert(nodes, node);
@@ -295,7 +296,7 @@ void buffer_begin(rudder_nodes_t *nodes, buffer_plan_t *plan, const int64_t *ids
 {
     const rudder_policy_t *policy = nodes->policy;
     buffer_plan_reset(plan, nodes, n);
-    nodes->n_start = 0;
+    nodes->started = 1;
     buffer_look_up(nodes, plan, ids, n);
     plan->undo_changes = nodes->undo_head;
     if (policy->hits != NULL) {
@@ -404,8 +405,7 @@ void buffer_fill(buffer_plan_t *plan, const void *fill_rows, size_t stride, int6
                    (const unsigned char *)fill_rows + (size_t)i * stride, nodes->row_bytes);
             nodes->row_node[fill.slot] = fill.node;
             nodes->row_sequence[fill.slot] = plan->sequence;
-            if (record->place == (fill.slot | NODES_PENDING) &&
-                nodes->brought[fill.slot] == (uint32_t)plan->sequence) {
+            if (record->place == (fill.slot | NODES_PENDING) && nodes->brought[fill.slot] == (uint32_t)plan->sequence) {
                 record->place = fill.slot;
             }
         }
@@ -421,6 +421,7 @@ static void buffer_abort_start(buffer_plan_t *plan)
         nodes_leave(nodes, plan->fills[i - 1].node);
     }
     nodes_undo(nodes, plan->undo_begin, 0);
+    nodes->started = 0;
 }
 
 void buffer_abort(buffer_plan_t *plan)

@@ -45,6 +45,8 @@ typedef struct buffer_plan {
 void buffer_layout(arena_t *arena, const buffer_config_t *config, rudder_nodes_t *nodes);
 /* Likewise the arrays of one plan. */
 void buffer_plan_layout(arena_t *arena, int64_t max_ids, int64_t max_capacity, buffer_plan_t *plan);
+/* What the policy is told. */
+rudder_policy_setup_t buffer_setup(const buffer_config_t *config, rudder_nodes_t *nodes);
 /* Bytes of the rows. */
 size_t buffer_row_bytes(const buffer_config_t *config);
 

@@ -142,8 +142,8 @@ int32_t rudder_nodes_admit(rudder_nodes_t *nodes, int32_t node, int32_t victim)
     const int missed = nodes_missed(nodes, entering);
     const int32_t miss = NODES_MISS - entering->place;
     const int32_t slot = nodes_occupy(nodes, node);
-    nodes_undo_write(nodes,
-                     (nodes_undo_t){.node = node, .what = (uint32_t)slot << 3 | (missed ? NODES_ENTERED : NODES_FILLED)});
+    nodes_undo_write(
+        nodes, (nodes_undo_t){.node = node, .what = (uint32_t)slot << 3 | (missed ? NODES_ENTERED : NODES_FILLED)});
     if (missed) {
         nodes->admitted[nodes->n_admitted++] = (nodes_admitted_t){.node = node, .slot = slot, .miss = miss};
     }

@@ -77,7 +77,9 @@ struct rudder_nodes {
 
     int64_t sequence;  /* of the last plan begun; never goes back */
     int64_t minibatch; /* planned before the current one */
-    int64_t max_ids, n_start;
+    int64_t max_ids;
+    int64_t n_start;     /* ids of the start content that wait in the records */
+    int started;         /* the start content was planned, or the first minibatch came without it */
     int64_t admits_left; /* of this phase of this plan */
     nodes_phase_t phase;
 

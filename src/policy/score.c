@@ -202,8 +202,8 @@ static void score_find_victims(score_t *score, const rudder_nodes_t *nodes)
         score_observe(&score->inside, state, now);
         if (idle >= (uint32_t)score->threshold[slot]) {
             const uint32_t cold = ~score_bits(score_eviction(score, state->score, idle));
-            score->victims[score->n_victims++] = (rank_item_t){
-                .key = (uint64_t)cold << 32 | idle, .id = nodes_record(nodes, node)->id, .node = node};
+            score->victims[score->n_victims++] =
+                (rank_item_t){.key = (uint64_t)cold << 32 | idle, .id = nodes_record(nodes, node)->id, .node = node};
         }
     }
 }
@@ -275,13 +275,12 @@ static void score_outlook(void *self, rudder_nodes_t *nodes, rudder_outlook_t *o
     score_t *score = self;
     const uint32_t now = score_now(nodes);
     score_select(score, nodes);
-    *outlook = (rudder_outlook_t){
-        .stale = score->n_victims, .candidates = score->n_candidates, .swaps = score->n_swaps};
+    *outlook =
+        (rudder_outlook_t){.stale = score->n_victims, .candidates = score->n_candidates, .swaps = score->n_swaps};
     for (int64_t i = 0; i < score->n_swaps; i++) {
         const rank_item_t *item = &score->chosen[i];
         outlook->cost += !(item->key & 1);
-        outlook->saving_per_minibatch +=
-            score_rate(&score->outside, score_state(nodes, (int32_t)item->node), now);
+        outlook->saving_per_minibatch += score_rate(&score->outside, score_state(nodes, (int32_t)item->node), now);
     }
     for (int64_t i = 0; i < score->n_swaps - nodes->free; i++) {
         outlook->saving_per_minibatch -=

@@ -1,0 +1,20 @@
+/* What a caller configured, checked, with names resolved: the one reading that rudder_memory_needed() and rudder_open() share. */
+#ifndef RUDDER_API_CONFIG_H
+#define RUDDER_API_CONFIG_H
+
+#include "rudder/rudder.h"
+
+typedef enum config_start { CONFIG_EMPTY, CONFIG_DEGREE, CONFIG_RANDOM } config_start_t;
+
+typedef struct config {
+    rudder_config_t given;                        /* as given, fields that the caller does not know at their defaults */
+    rudder_type_config_t types[RUDDER_MAX_TYPES]; /* max_tracked resolved; nothing is kept under the policy "none" */
+    const rudder_policy_t *policy;
+    config_start_t start;
+    rudder_decider_t decider; /* interval and flags as opened; not to be asked */
+    const char *decider_name; /* NULL: the caller's own table */
+} config_t;
+
+rudder_status_t config_read(const rudder_config_t *given, config_t *config, rudder_error_t *error);
+
+#endif
