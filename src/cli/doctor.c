@@ -261,8 +261,8 @@ static rudder_status_t doctor_meet(int32_t *rank, int32_t *ranks, int *multiple,
 static int doctor_rank(void)
 {
     rudder_error_t error;
-    int32_t rank, ranks;
-    int multiple;
+    int32_t rank = 0, ranks = 0;
+    int multiple = 0;
     const rudder_status_t status = doctor_meet(&rank, &ranks, &multiple, &error);
     if (status != RUDDER_OK) {
         log_error(&error);
@@ -278,8 +278,8 @@ static int doctor_rank(void)
 static void doctor_check_as_rank(void)
 {
     rudder_error_t error;
-    int32_t rank, ranks;
-    int multiple;
+    int32_t rank = 0, ranks = 0;
+    int multiple = 0;
     if (doctor_meet(&rank, &ranks, &multiple, &error) != RUDDER_OK) {
         doctor_say(DOCTOR_FAIL, "ranks", "%s", error.text);
     } else {
