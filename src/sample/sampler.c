@@ -103,15 +103,16 @@ static int64_t sampler_count(const sampler_t *s, int64_t row)
 /* Which ones: writes sampler_count() global ids in the graph's order. */
 static void sampler_draw(const sampler_t *s, int64_t row, int64_t *neighbour)
 {
-    const int64_t *all = s->part->indices + s->part->indptr[row];
-    const int64_t degree = s->part->indptr[row + 1] - s->part->indptr[row];
+    const int64_t begin = s->part->indptr[row], degree = s->part->indptr[row + 1] - begin;
     if (degree <= s->fanout) {
-        memcpy(neighbour, all, (size_t)degree * sizeof *all);
+        for (int64_t i = 0; i < degree; i++) {
+            neighbour[i] = s->part->indices[begin + i];
+        }
         return;
     }
     draw_positions(s->key, (uint64_t)s->part->orig_id[row], degree, s->fanout, neighbour);
     for (int64_t i = 0; i < s->fanout; i++) {
-        neighbour[i] = all[neighbour[i]];
+        neighbour[i] = s->part->indices[begin + neighbour[i]];
     }
 }
 
@@ -245,7 +246,7 @@ static void sampler_count_layer(const sampler_t *s, const minibatch_t *m, block_
 static void sampler_draw_layer(sampler_t *s, const minibatch_t *m, const block_t *block)
 {
     const int64_t *answer = s->answer;
-    for (int64_t i = 0; i < block->n_dst; i++) {
+    for (int64_t i = 0; i < block->n_dst && block->n_edges > 0; i++) {
         int64_t *neighbour = s->drawn + block->indptr[i];
         if (sampler_owns(s, m->input[i])) {
             sampler_draw(s, m->input[i] - s->part->begin, neighbour);
