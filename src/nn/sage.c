@@ -14,10 +14,10 @@
 #include "nn/sage.h"
 
 enum {
-    SAGE_TILE = 256, /* rows of a tile */
-    SAGE_GRADIENT_ROWS = 512 /* at least so many rows, and ... */,
-    SAGE_GRADIENT_TILES = 32 /* at most so many tiles for gradients of weights: each holds a copy of them */,
-    SAGE_REDUCE_TILE = 4096 /* parameters of a tile when the copies are added up */
+    SAGE_TILE = 256,          /* rows of a tile */
+    SAGE_GRADIENT_ROWS = 512, /* gradients of weights: a tile has at least so many rows, ... */
+    SAGE_GRADIENT_TILES = 32, /* ... and there are at most so many, since each holds a copy of the gradients */
+    SAGE_REDUCE_TILE = 4096   /* parameters of a tile when the copies are added up */
 };
 
 /* Memory that grows to what was needed most; contents are not kept when it grows. */
@@ -38,7 +38,7 @@ struct sage {
     team_t *team;
     int64_t n_parameters;
     float *parameters, *gradients;
-    float dropped;                 /* the dropout of the last forward pass */
+    float dropped;                 /* dropout of the last forward pass */
     sage_buffer_t partial;         /* [tiles][parameters of a layer] */
     sage_buffer_t d_mean;          /* [n_dst][in], gradient of the means times 1/degree */
     sage_buffer_t d_h[2];          /* [n_src][in], gradient of a layer's input; two layers take turns */
