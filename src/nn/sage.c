@@ -20,7 +20,7 @@ enum {
     SAGE_REDUCE_TILE = 4096   /* parameters of a tile when the copies are added up */
 };
 
-/* Memory that grows to what was needed most; contents are not kept when it grows. */
+/* Rows that begin on a cache line, as vector loads want it; they grow to what was needed most and are not kept then. */
 typedef struct sage_buffer {
     void *data;
     size_t bytes;
