@@ -171,23 +171,20 @@ static void a_missing_peer_is_named_after_the_deadline(void)
     const int32_t late = comm.size - 1;
     double x = 1;
     if (comm.rank == late) {
-        clock_sleep(1.5);
+        clock_sleep(2.5);
         CHECK_OK(comm_sum_f64(&comm, &x, 1, &error), &error); /* the others had sent before they gave up */
         CHECK(x == comm.size);
     } else {
-        comm.deadline = 0.5;
+        comm.deadline = 1;
         const double start = clock_seconds();
         CHECK(comm_sum_f64(&comm, &x, 1, &error) == RUDDER_E_PEER);
-        CHECK(clock_seconds() - start >= 0.5);
-        char name[32];
-        snprintf(name, sizeof name, "rank %d", late);
-        CHECK(strstr(error.text, name) && strstr(error.text, "allreduce"));
-        for (int32_t p = 0; p < late; p++) {
-            snprintf(name, sizeof name, "none from rank %d", p);
-            CHECK(strstr(error.text, name) == NULL);
-        }
+        CHECK(clock_seconds() - start >= 1);
+        char missing[32];
+        snprintf(missing, sizeof missing, "none from rank %d", late);
+        const char *found = strstr(error.text, "none from ");
+        CHECK(found && strcmp(found, missing) == 0 && strstr(error.text, "allreduce"));
         CHECK(comm_sum_f64(&comm, &x, 1, &error) == RUDDER_E_PEER);
-        clock_sleep(1.5); /* the late rank's answers arrive */
+        clock_sleep(2); /* the late rank's answers arrive */
     }
     comm_close(&comm);
 }

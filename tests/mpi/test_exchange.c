@@ -277,7 +277,7 @@ static void an_emulated_link_delays(void)
     link_t link = {.bytes_per_second = 1e6, .latency = 0.01};
     const int right = (comm.rank + 1) % comm.size; /* everyone asks its right-hand neighbour for 200 kB */
     for (int i = 0; i < 200; i++) {
-        ids[i] = offset[right] + i;
+        ids[i] = offset[right] + i % (offset[right + 1] - offset[right]);
     }
     for (int rounds = 0; rounds < 2; rounds++) {
         link.free_at = 0;
