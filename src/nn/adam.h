@@ -1,4 +1,7 @@
-/* Adam (Kingma, Ba, "Adam: a method for stochastic optimization", ICLR 2015), as PyTorch's torch.optim.Adam: bias-corrected, no decay of weights. */
+/*
+ * Adam (Kingma, Ba, "Adam: a method for stochastic optimization", ICLR 2015), as PyTorch's torch.optim.Adam:
+ * bias-corrected, no decay of weights.
+ */
 #ifndef RUDDER_NN_ADAM_H
 #define RUDDER_NN_ADAM_H
 
