@@ -14,10 +14,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 
-enum {
-    CLIENT_MAX_STARTS = 3, /* in one question: others may win the election and die */
-    CLIENT_MAX_MISSES = 3
-};
+enum { CLIENT_MAX_MISSES = 3 };
 static const double client_first_delay = .25, client_last_delay = 60; /* seconds between starts */
 static const double client_first_pause = 1e-3, client_last_pause = 50e-3;
 
@@ -112,10 +109,14 @@ static rudder_status_t client_start(agent_client_t *client, rudder_error_t *erro
     return agent_process_start(&client->process, &setup, error);
 }
 
-/* Nobody holds the name. Starts an agent, unless one that was started is still on its way or this is not the time. */
-static rudder_status_t client_provide(agent_client_t *client, int *starts, rudder_error_t *error)
+/*
+ * Nobody holds the name. Starts an agent, once a question and not too soon after the last one; *started is the time of it,
+ * 0 before. One that ends with success has lost the election: the winner is about to listen.
+ */
+static rudder_status_t client_provide(agent_client_t *client, double *started, rudder_error_t *error)
 {
     const int had_process = client->process.pid != 0;
+    const double now = clock_seconds();
     char text[64];
     if (!agent_process_gone(&client->process)) {
         return RUDDER_OK;
@@ -127,23 +128,21 @@ static rudder_status_t client_provide(agent_client_t *client, int *starts, rudde
     if (client->config.program == NULL) {
         return RUDDER_FAIL(error, RUDDER_E_AGENT, "agent: job %s has none, and none is to be started", client->job);
     }
-    const double early = client->start_after - clock_seconds();
-    if (early > 0) {
-        /* Ours lost the election to one that is gone already: look again. Otherwise a new one must wait. */
-        return *starts > 0 ? RUDDER_OK
-                           : RUDDER_FAIL(error, RUDDER_E_AGENT, "agent: lost; the next one starts in %.1f s", early);
+    if (*started == 0 && now >= client->start_after) {
+        *started = now;
+        return client_start(client, error);
     }
-    if (*starts == CLIENT_MAX_STARTS) {
-        return RUDDER_FAIL(error, RUDDER_E_AGENT, "agent: %s ends without serving", client->config.program);
+    if (*started > 0 && now < *started + client_first_delay) {
+        return RUDDER_OK;
     }
-    ++*starts;
-    return client_start(client, error);
+    return RUDDER_FAIL(error, RUDDER_E_AGENT, "agent: lost; the next one starts in %.1f s",
+                       fmax(0, client->start_after - now));
 }
 
 static rudder_status_t client_connect(agent_client_t *client, double until, rudder_error_t *error)
 {
     double pause = client_first_pause;
-    int starts = 0;
+    double started = 0;
     while (client->socket < 0) {
         int found = 1;
         RUDDER_TRY(client_try(client, &found, error));
@@ -151,7 +150,7 @@ static rudder_status_t client_connect(agent_client_t *client, double until, rudd
             break;
         }
         if (!found) {
-            RUDDER_TRY(client_provide(client, &starts, error));
+            RUDDER_TRY(client_provide(client, &started, error));
         }
         const double now = clock_seconds();
         if (now >= until) {
@@ -227,6 +226,13 @@ static rudder_status_t client_check_head(agent_client_t *client, const agent_ans
     return RUDDER_OK;
 }
 
+/* No use any more: a child of ours that has closed the connection, does not answer or lies makes room for a new one. */
+static void client_break(agent_client_t *client)
+{
+    client_drop(client);
+    agent_process_kill(&client->process);
+}
+
 /* Reads the answer to the last question. The connection stays usable when nothing but time was lost. */
 static rudder_status_t client_read_answer(agent_client_t *client, agent_answer_t *head, char *text, double until,
                                           rudder_error_t *error)
@@ -244,7 +250,7 @@ static rudder_status_t client_read_answer(agent_client_t *client, agent_answer_t
             status = client_receive(client, text, head->text_bytes, &done, until, error);
         }
         if (status != RUDDER_OK) {
-            client_drop(client);
+            client_break(client);
             return status;
         }
         text[head->text_bytes] = '\0';
@@ -254,16 +260,13 @@ static rudder_status_t client_read_answer(agent_client_t *client, agent_answer_t
     return RUDDER_OK;
 }
 
-/* The deadline has passed without an answer: a child that is frozen is replaced, a silent connection given up. */
+/* The deadline has passed without an answer. An agent that is slow is left alone, one that is frozen is not. */
 static void client_missed(agent_client_t *client)
 {
     client->misses++;
-    const int hopeless = client->misses >= CLIENT_MAX_MISSES;
-    if (!agent_process_gone(&client->process) && (hopeless || agent_process_stopped(&client->process))) {
-        agent_process_kill(&client->process);
-        client_drop(client);
-    } else if (hopeless) {
-        client_drop(client);
+    if (client->misses >= CLIENT_MAX_MISSES ||
+        (!agent_process_gone(&client->process) && agent_process_stopped(&client->process))) {
+        client_break(client);
     }
 }
 
@@ -320,7 +323,7 @@ rudder_status_t agent_client_ask(agent_client_t *client, const char *text, doubl
     memcpy(client->question.text, text, length);
     status = client_send(client, sizeof client->question.head + length, until, error);
     if (status != RUDDER_OK) {
-        client_drop(client);
+        client_break(client);
         return status;
     }
     status = client_read_answer(client, &head, reply, until, error);

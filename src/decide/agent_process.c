@@ -19,8 +19,8 @@
 
 static const double agent_process_patience = .5; /* seconds between the steps of agent_process_end() */
 
-/* In the child, which shares the parent's memory: returns only when exec fails, with its errno. */
-static int agent_process_become(const agent_process_setup_t *setup, pid_t parent)
+/* In the child, which shares the parent's memory until exec. */
+static void __attribute__((noreturn)) agent_process_become(const agent_process_setup_t *setup, pid_t parent)
 {
     sigset_t none;
     for (int number = 1; number < NSIG; number++) {
@@ -51,20 +51,22 @@ static int agent_process_become(const agent_process_setup_t *setup, pid_t parent
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     execve(setup->argv[0], setup->argv, environ);
-    return errno;
+    _exit(127);
 }
 
 rudder_status_t agent_process_start(agent_process_t *process, const agent_process_setup_t *setup, rudder_error_t *error)
 {
     sigset_t all, before;
-    volatile int failed = 0; /* written by the child */
     const pid_t parent = getpid();
+    if (access(setup->argv[0], X_OK) != 0) {
+        return RUDDER_FAIL(error, RUDDER_E_AGENT, "agent: expected a program at %s, found: %s", setup->argv[0],
+                           strerror(errno));
+    }
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     const pid_t pid = vfork();
     if (pid == 0) {
-        failed = agent_process_become(setup, parent);
-        _exit(127);
+        agent_process_become(setup, parent);
     }
     const int fork_error = errno;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -72,11 +74,6 @@ rudder_status_t agent_process_start(agent_process_t *process, const agent_proces
         return RUDDER_FAIL(error, RUDDER_E_AGENT, "agent: expected a new process, found: %s", strerror(fork_error));
     }
     process->pid = pid;
-    if (failed != 0) {
-        agent_process_wait(process, agent_process_patience);
-        return RUDDER_FAIL(error, RUDDER_E_AGENT, "agent: expected a program at %s, found: %s", setup->argv[0],
-                           strerror(failed));
-    }
     return RUDDER_OK;
 }
 
