@@ -10,11 +10,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/board.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mailbox.h"
 #include "control/context.h"
-#include "control/figures.h"
 #include "control/history.h"
 #include "control/latencies.h"
 
@@ -42,6 +42,14 @@ typedef enum controller_flight {
     FLIGHT_ABANDONED /* it was given up; the worker still works on it */
 } controller_flight_t;
 
+/* What other threads may read; fields of 8 bytes only. */
+typedef struct controller_figures {
+    int64_t window_remote, window_hit;
+    int64_t asked, answered, replaced, kept, nothing_stale, invalid, late, failed, fallback;
+    double latency_mean, latency_p50, latency_p99; /* ms */
+    double age_mean;
+} controller_figures_t;
+
 struct controller {
     controller_config_t config;
     int64_t interval; /* minibatches between questions */
@@ -66,8 +74,9 @@ struct controller {
 
     latencies_t latencies;
     double age_sum; /* of the applied decisions, minibatches */
-    figures_t figures;
-    figures_board_t board;
+    controller_figures_t figures;
+    _Atomic uint64_t published;
+    _Atomic uint64_t published_figures[sizeof(controller_figures_t) / sizeof(uint64_t)];
 };
 
 /* ---- the worker ---- */
@@ -180,7 +189,7 @@ rudder_status_t controller_open(const controller_config_t *config, void *memory,
 
 static void controller_publish(controller_t *controller)
 {
-    figures_t *figures = &controller->figures;
+    controller_figures_t *figures = &controller->figures;
     const int64_t applied = figures->replaced + figures->kept + figures->nothing_stale;
     figures->latency_mean = controller->latencies.mean;
     figures->latency_p50 = latencies_quantile(&controller->latencies, 50);
@@ -188,13 +197,13 @@ static void controller_publish(controller_t *controller)
     figures->age_mean = applied > 0 ? controller->age_sum / (double)applied : 0;
     figures->window_remote = controller->metrics.past[0].remote;
     figures->window_hit = controller->metrics.past[0].hit;
-    figures_publish(&controller->board, figures);
+    board_publish(&controller->published, controller->published_figures, figures, sizeof *figures);
 }
 
 /* Which count a decision belongs to; NULL for one that the fall-back made because nobody was asked. */
 static int64_t *controller_count(controller_t *controller, const rudder_decision_t *decision)
 {
-    figures_t *figures = &controller->figures;
+    controller_figures_t *figures = &controller->figures;
     switch (decision->outcome.status) {
     case RUDDER_INVALID:
         return &figures->invalid;
@@ -528,8 +537,8 @@ void controller_rewind(controller_t *controller, const controller_mark_t *mark, 
 
 void controller_stats(const controller_t *controller, rudder_stats_t *stats)
 {
-    figures_t figures;
-    figures_read(&controller->board, &figures);
+    controller_figures_t figures;
+    board_read(&controller->published, controller->published_figures, &figures, sizeof figures);
     stats->window_remote_rows = figures.window_remote;
     stats->window_hit_rows = figures.window_hit;
     stats->asked = figures.asked;

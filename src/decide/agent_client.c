@@ -344,18 +344,24 @@ static void client_make_argv(agent_client_t *client)
 {
     static char agent[] = "agent", serve[] = "--serve", model[] = "--model", mode[] = "--answer", score[] = "score",
                 json[] = "json", facts[] = "--facts";
-    char *argv[] = {(char *)(uintptr_t)client->config.program,
-                    agent,
-                    serve,
-                    client->job,
-                    model,
-                    (char *)(uintptr_t)client->config.model,
-                    mode,
-                    client->config.answer_mode == RUDDER_ANSWER_JSON ? json : score,
-                    facts,
-                    client->facts,
-                    NULL};
+    char *argv[] = {
+        client->program, agent,         serve, client->job,
+        model,           client->model, mode,  client->config.answer_mode == RUDDER_ANSWER_JSON ? json : score,
+        facts,           client->facts, NULL};
     memcpy(client->argv, argv, sizeof argv);
+}
+
+/* *path (may be NULL) is copied, and then points to the copy. */
+static rudder_status_t client_copy_path(const char *what, char *copy, const char **path, rudder_error_t *error)
+{
+    if (*path != NULL) {
+        if (snprintf(copy, PATH_MAX, "%s", *path) >= PATH_MAX) {
+            return RUDDER_FAIL(error, RUDDER_E_ARGUMENT, "%s: expected a path of at most %d bytes, found %zu", what,
+                               PATH_MAX - 1, strlen(*path));
+        }
+        *path = copy;
+    }
+    return RUDDER_OK;
 }
 
 rudder_status_t agent_client_open(const rudder_agent_config_t *config, const char *facts, agent_client_t *client,
@@ -367,12 +373,15 @@ rudder_status_t agent_client_open(const rudder_agent_config_t *config, const cha
     memset(client, 0, sizeof *client);
     client->config = *config;
     client->socket = -1;
+    RUDDER_TRY(client_copy_path("agent.program", client->program, &client->config.program, error));
+    RUDDER_TRY(client_copy_path("agent.model", client->model, &client->config.model, error));
     if (config->job != NULL) {
         snprintf(client->job, sizeof client->job, "%s", config->job);
     } else {
         snprintf(client->job, sizeof client->job, "process-%d", (int)getpid());
     }
     snprintf(client->facts, sizeof client->facts, "%s", facts);
+    client->config.job = client->job;
     client_make_argv(client);
     client->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (client->wake < 0) {

@@ -6,6 +6,7 @@
 #ifndef RUDDER_DECIDE_AGENT_CLIENT_H
 #define RUDDER_DECIDE_AGENT_CLIENT_H
 
+#include <limits.h>
 #include <stdint.h>
 
 #include "decide/agent_process.h"
@@ -13,7 +14,9 @@
 #include "rudder/rudder.h"
 
 typedef struct agent_client {
-    rudder_agent_config_t config; /* program NULL: an agent is looked for, never started */
+    rudder_agent_config_t
+        config; /* its strings: the copies below. program NULL: an agent is looked for, never started */
+    char program[PATH_MAX], model[PATH_MAX];
     char job[80];
     char facts[256];
     char *argv[16];
@@ -32,8 +35,8 @@ typedef struct agent_client {
 } agent_client_t;
 
 /*
- * config's strings stay valid until the close; facts is copied, cut at 255 bytes. Nothing is started yet.
- * Errors: ARGUMENT (a program without a model), MEMORY (no file descriptor).
+ * Strings are copied; facts are cut at 255 bytes. Nothing is started yet.
+ * Errors: ARGUMENT (a program without a model, a path that is too long), MEMORY (no file descriptor).
  */
 rudder_status_t agent_client_open(const rudder_agent_config_t *config, const char *facts, agent_client_t *client,
                                   rudder_error_t *error);

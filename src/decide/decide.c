@@ -74,10 +74,11 @@ rudder_status_t decide_open(const char *name, const rudder_config_t *config, voi
 {
     const decide_entry_t *entry = decide_find(name);
     decide_request_t request = {.config = config, .memory = memory};
-    rudder_decider_t made = {.size = sizeof made, .name = name};
+    rudder_decider_t made = {.size = sizeof made};
     if (entry == NULL) {
         return decide_unknown(name, error);
     }
+    made.name = entry->name;
     if (entry->takes_number) {
         RUDDER_TRY(decide_number(name, &request.number, error));
     }
