@@ -18,7 +18,7 @@
 #include "base/rng.h"
 #include "nn/kernels.h"
 
-/* Set in a child that shall check itself and end. */
+/* Set in a child that shall check itself and end, see blas_answer_probe(). */
 static const char blas_probe_variable[] = "RUDDER_BLAS_PROBE";
 /* The process that has changed its kernel: it does so once; its children, on other machines maybe, decide anew. */
 static const char blas_moved_variable[] = "RUDDER_BLAS_MOVED";
@@ -150,11 +150,20 @@ static int blas_right(void)
     return right;
 }
 
+/* In a child of blas_probe(), before main(): no part of the program runs there, wherever it calls the check. */
+__attribute__((constructor)) static void blas_answer_probe(void)
+{
+    if (getenv(blas_probe_variable) != NULL) {
+        kernel_blas_single();
+        _exit(blas_right() ? 0 : 1);
+    }
+}
+
 /*
  * Whether OpenBLAS is right, found out in a child that may crash or hang. core NULL: the kernel of this process; else the
  * program is executed anew with that kernel ("": the one that OpenBLAS chooses).
  */
-static int blas_probe(const char *core, const char *program, char **argv)
+static int blas_probe(const char *core, char *program)
 {
     const pid_t child = fork();
     if (child == 0) {
@@ -170,7 +179,7 @@ static int blas_probe(const char *core, const char *program, char **argv)
         } else {
             setenv(blas_core_variable, core, 1);
         }
-        execv(program, argv);
+        execv(program, (char *[]){program, NULL});
         _exit(1);
     }
     if (child < 0) {
@@ -180,6 +189,31 @@ static int blas_probe(const char *core, const char *program, char **argv)
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/* The whole command line of this process, kept for execv(); argv when the system does not tell. */
+static char **blas_command_line(char **argv)
+{
+    char **arguments = NULL, *argument = NULL;
+    size_t n = 0, bytes = 0;
+    FILE *file = fopen("/proc/self/cmdline", "rb");
+    while (file != NULL && getdelim(&argument, &bytes, '\0', file) > 0) {
+        char **more = realloc(arguments, (n + 2) * sizeof *more);
+        if (more == NULL) {
+            n = 0;
+            break;
+        }
+        arguments = more;
+        arguments[n++] = argument;
+        arguments[n] = NULL;
+        argument = NULL; /* getdelim() takes memory anew */
+        bytes = 0;
+    }
+    free(argument);
+    if (file != NULL) {
+        fclose(file);
+    }
+    return n > 0 ? arguments : argv;
 }
 
 /* Executes the program anew with the first kernel that is right; returns on failure only. */
@@ -193,7 +227,7 @@ static rudder_status_t blas_move(char **argv, rudder_error_t *error)
     }
     program[length] = '\0';
     for (size_t i = getenv(blas_core_variable) == NULL; i < sizeof cores / sizeof cores[0]; i++) {
-        if (!blas_probe(cores[i], program, argv)) {
+        if (!blas_probe(cores[i], program)) {
             continue;
         }
         snprintf(moved, sizeof moved, "%ld", (long)getpid());
@@ -203,7 +237,7 @@ static rudder_status_t blas_move(char **argv, rudder_error_t *error)
         } else {
             setenv(blas_core_variable, cores[i], 1);
         }
-        execv(program, argv);
+        execv(program, blas_command_line(argv));
         return RUDDER_FAIL(error, RUDDER_E_ENVIRONMENT, "%s cannot be executed anew: %s", program, strerror(errno));
     }
     return RUDDER_FAIL(
@@ -218,12 +252,9 @@ rudder_status_t kernel_check_blas(char **argv, const char **note, rudder_error_t
     static char text[256];
     *note = "";
     kernel_blas_single();
-    if (getenv(blas_probe_variable) != NULL) {
-        _exit(blas_right() ? 0 : 1); /* a child of blas_probe() */
-    }
     const char *moved = getenv(blas_moved_variable);
     const int is_moved = moved != NULL && strtol(moved, NULL, 10) == (long)getpid();
-    if (blas_probe(NULL, NULL, NULL)) {
+    if (blas_probe(NULL, NULL)) {
         if (is_moved) {
             snprintf(text, sizeof text, "OpenBLAS computes wrong results with its own choice of kernel here: using %s",
                      openblas_get_corename());

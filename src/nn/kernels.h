@@ -52,8 +52,8 @@ void kernel_blas_single(void);
 /*
  * OpenBLAS gives wrong results on some processors (0.3.21 on several newer ones). Compares sgemm with a plain loop on odd
  * shapes, in a forked child since it may crash; on a fault sets OPENBLAS_CORETYPE to a kernel that is right and re-executes
- * the program (argv), once; with no right kernel: ENVIRONMENT. To be called at the very start of main(), before threads
- * and MPI. *note is one line for the user, "" when all is well. Calls kernel_blas_single(). Errors: ENVIRONMENT.
+ * the program with its whole command line, once; with no right kernel: ENVIRONMENT. To be called before output, threads
+ * and MPI. argv: main()'s. *note is one line for the user, "" when all is well. Calls kernel_blas_single().
  */
 rudder_status_t kernel_check_blas(char **argv, const char **note, rudder_error_t *error);
 /* OpenBLAS's own description ("OpenBLAS 0.3.21 ... Haswell"). Static. */

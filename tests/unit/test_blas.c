@@ -83,7 +83,7 @@ static int main_of_program(char **argv)
 {
     const char *note = NULL, *core = getenv("OPENBLAS_CORETYPE");
     rudder_error_t error = {.text = ""};
-    const rudder_status_t status = kernel_check_blas(argv, &note, &error);
+    const rudder_status_t status = kernel_check_blas(argv + 1, &note, &error); /* as a sub-command sees it */
     printf("status %s, core %s, threads %d, argument %s, note %s, error %s\n", rudder_status_name(status),
            core == NULL ? "none" : core, openblas_get_num_threads(), argv[2], note[0] == '\0' ? "none" : note,
            error.text[0] == '\0' ? "none" : error.text);
