@@ -15,10 +15,10 @@ enum {
 };
 
 typedef struct backend_config {
-    const char *model;       /* what follows the back end's name: for llama, the path of a GGUF file */
-    const char *facts;       /* run facts for the constant head; "" when none are known */
+    const char *model;                /* what follows the back end's name: for llama, the path of a GGUF file */
+    const char *facts;                /* run facts for the constant head; "" when none are known */
     rudder_answer_mode_t answer_mode; /* the costliest that will be asked for: JSON needs more memory than SCORE */
-    int debug;               /* the back end's own messages go to standard error */
+    int debug;                        /* the back end's own messages go to standard error */
 } backend_config_t;
 
 typedef struct backend_question {

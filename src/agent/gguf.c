@@ -156,8 +156,8 @@ rudder_status_t gguf_parse(const void *data, size_t bytes, int64_t file_bytes, c
     memset(info, 0, sizeof *info);
     info->file_bytes = file_bytes;
     if (bytes < 4 || memcmp(data, "GGUF", 4) != 0) {
-        return RUDDER_FAIL(error, RUDDER_E_DATA, "%s: expected a GGUF model, found a file that does not start with GGUF",
-                           name);
+        return RUDDER_FAIL(error, RUDDER_E_DATA,
+                           "%s: expected a GGUF model, found a file that does not start with GGUF", name);
     }
     gguf_skip(&reader, 4);
     const uint64_t version = gguf_read(&reader, 4);

@@ -57,9 +57,10 @@ typedef struct llama_self {
     double threshold;
     int32_t head_tokens;
     uint64_t head_hash;
-    llama_text_t suffix; /* between the question's words and the decision: end of turn, start of answer, forced prefix */
+    llama_text_t
+        suffix; /* between the question's words and the decision: end of turn, start of answer, forced prefix */
     llama_text_t before_hits, before_rows, before_explanation;
-    llama_token decision[2];                    /* no, yes: by rudder_verdict_t */
+    llama_token decision[2];                     /* no, yes: by rudder_verdict_t */
     llama_token prediction[BACKEND_PREDICTIONS]; /* down, same, up */
 } llama_self_t;
 
@@ -114,8 +115,7 @@ static rudder_status_t llama_choices(const llama_self_t *self, const char *befor
 {
     char text[1024];
     llama_text_t both;
-    before_tokens->n =
-        llama_split(self, before, strlen(before), 0, 1, before_tokens->tokens, LLAMA_MAX_TAIL);
+    before_tokens->n = llama_split(self, before, strlen(before), 0, 1, before_tokens->tokens, LLAMA_MAX_TAIL);
     if (before_tokens->n <= 0) {
         return RUDDER_FAIL(error, RUDDER_E_UNSUPPORTED, "the model's tokens cannot express \"%s\"", before);
     }
@@ -163,8 +163,8 @@ static rudder_status_t llama_format(const llama_self_t *self, const char *facts,
     if (length < 0) {
         length = llama_chat_apply_template("chatml", messages, (size_t)n, true, text, sizeof text);
     }
-    const char *at = length > 0 && length < (int32_t)sizeof text ? memmem(text, (size_t)length, mark, sizeof mark - 1)
-                                                                   : NULL;
+    const char *at =
+        length > 0 && length < (int32_t)sizeof text ? memmem(text, (size_t)length, mark, sizeof mark - 1) : NULL;
     if (at == NULL || (size_t)(at - text) >= head_size) {
         return RUDDER_FAIL(error, RUDDER_E_UNSUPPORTED, "the model's chat format cannot carry the prompt");
     }
@@ -195,8 +195,7 @@ static void llama_batch_token(llama_self_t *self, llama_token token, int32_t pos
 static rudder_status_t llama_open_context(llama_self_t *self, int32_t head_tokens, const backend_config_t *config,
                                           rudder_error_t *error)
 {
-    const int32_t per_question =
-        LLAMA_MAX_TAIL + (config->answer_mode == RUDDER_ANSWER_JSON ? LLAMA_MAX_GENERATED : 0);
+    const int32_t per_question = LLAMA_MAX_TAIL + (config->answer_mode == RUDDER_ANSWER_JSON ? LLAMA_MAX_GENERATED : 0);
     struct llama_context_params params = llama_context_default_params();
     params.n_ctx = (uint32_t)(head_tokens + BACKEND_MAX_QUESTIONS * per_question);
     params.n_batch = LLAMA_MAX_BATCH;
@@ -496,8 +495,8 @@ static void llama_ask(void *opened, const backend_question_t *questions, int32_t
     llama_job_t *jobs = malloc((size_t)n * sizeof *jobs);
     int code = 0, open = 1;
     for (int32_t i = 0; i < n; i++) {
-        statuses[i] = jobs == NULL ? RUDDER_E_MEMORY
-                                   : llama_job_open(self, &jobs[i], i + 1, &questions[i], &answers[i]);
+        statuses[i] =
+            jobs == NULL ? RUDDER_E_MEMORY : llama_job_open(self, &jobs[i], i + 1, &questions[i], &answers[i]);
     }
     while (jobs != NULL && code == 0 && open) {
         code = llama_round(self, jobs, n, questions, answers);

@@ -19,7 +19,7 @@ typedef struct prompt_example {
     const char *answer; /* the whole JSON */
 } prompt_example_t;
 
-enum { PROMPT_EXAMPLES = 4 };
+enum { PROMPT_EXAMPLES = 3 };
 extern const prompt_example_t prompt_examples[PROMPT_EXAMPLES];
 
 /* Role, rule and answer format, then the facts of the run ("" when unknown). Returns the length as snprintf. */

@@ -69,7 +69,8 @@ static rudder_status_t selftest_score(selftest_t *test, rudder_error_t *error)
     for (int32_t i = 0; i < test->n; i++) {
         const situation_t *situation = &test->situations[i];
         rudder_answer_t *answer = &test->answers[i];
-        RUDDER_TRY(selftest_ask(test, i, 1, 1, RUDDER_ANSWER_SCORE, answer, &test->wall[i], &answer->latency_ms, error));
+        RUDDER_TRY(
+            selftest_ask(test, i, 1, 1, RUDDER_ANSWER_SCORE, answer, &test->wall[i], &answer->latency_ms, error));
         log_progress(i + 1, test->n, "situations");
         if (test->config->verbose || answer->verdict != situation->expect) {
             fprintf(test->file, "%s %-24s margin %+6.2f, saving / cost %8.3f: %s\n",
@@ -202,11 +203,11 @@ static rudder_status_t selftest_speed(selftest_t *test, int32_t *read, rudder_er
     }
     selftest_times(table, "score, one at a time", test->wall, all_cpu, test->n, 1, tokens / test->n);
     tokens = 0;
-    const int32_t rounds = test->n / SELFTEST_TOGETHER < SELFTEST_TOGETHER_ROUNDS ? test->n / SELFTEST_TOGETHER
-                                                                                   : SELFTEST_TOGETHER_ROUNDS;
+    const int32_t rounds =
+        test->n / SELFTEST_TOGETHER < SELFTEST_TOGETHER_ROUNDS ? test->n / SELFTEST_TOGETHER : SELFTEST_TOGETHER_ROUNDS;
     for (int32_t i = 0; i < rounds && status == RUDDER_OK; i++) {
-        status = selftest_ask(test, i, rounds, SELFTEST_TOGETHER, RUDDER_ANSWER_SCORE, answers, &wall[i], &cpu[i],
-                              error);
+        status =
+            selftest_ask(test, i, rounds, SELFTEST_TOGETHER, RUDDER_ANSWER_SCORE, answers, &wall[i], &cpu[i], error);
         for (int32_t j = 0; j < SELFTEST_TOGETHER && status == RUDDER_OK; j++) {
             tokens += answers[j].tokens;
         }

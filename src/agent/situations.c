@@ -17,21 +17,52 @@ typedef struct situations_field {
     char type; /* 'l' int64, 'i' int32, 'd' double */
 } situations_field_t;
 
-#define FIELD(type, name) {#name, offsetof(rudder_context_t, name), type}
+#define FIELD(type, name)                                                                                              \
+    {                                                                                                                  \
+#name, offsetof(rudder_context_t, name), type                                                                  \
+    }
 static const situations_field_t situations_context[] = {
-    FIELD('l', minibatch),      FIELD('l', minibatches_left),     FIELD('i', period),      FIELD('l', window_minibatches),
-    FIELD('l', remote_rows),    FIELD('l', hit_rows),             FIELD('l', miss_rows),   FIELD('l', fill_rows),
-    FIELD('d', hit_rate),       FIELD('d', hit_rate_total),       FIELD('d', hit_rate_trend), FIELD('d', fetched_per_minibatch),
-    FIELD('d', fetched_trend),  FIELD('l', row_bytes),            FIELD('l', capacity),    FIELD('d', stale_share),
-    FIELD('l', stale),          FIELD('l', candidates),           FIELD('l', swaps),       FIELD('d', saving_per_minibatch),
-    FIELD('d', saving_rows),    FIELD('d', cost_rows),            FIELD('d', t_sample),    FIELD('d', t_fetch),
-    FIELD('d', t_wait),         FIELD('d', t_compute),            {NULL, 0, 0},
+    FIELD('l', minibatch),
+    FIELD('l', minibatches_left),
+    FIELD('i', period),
+    FIELD('l', window_minibatches),
+    FIELD('l', remote_rows),
+    FIELD('l', hit_rows),
+    FIELD('l', miss_rows),
+    FIELD('l', fill_rows),
+    FIELD('d', hit_rate),
+    FIELD('d', hit_rate_total),
+    FIELD('d', hit_rate_trend),
+    FIELD('d', fetched_per_minibatch),
+    FIELD('d', fetched_trend),
+    FIELD('l', row_bytes),
+    FIELD('l', capacity),
+    FIELD('d', stale_share),
+    FIELD('l', stale),
+    FIELD('l', candidates),
+    FIELD('l', swaps),
+    FIELD('d', saving_per_minibatch),
+    FIELD('d', saving_rows),
+    FIELD('d', cost_rows),
+    FIELD('d', t_sample),
+    FIELD('d', t_fetch),
+    FIELD('d', t_wait),
+    FIELD('d', t_compute),
+    {NULL, 0, 0},
 };
 #undef FIELD
-#define FIELD(type, name) {#name, offsetof(rudder_outcome_t, name), type}
+#define FIELD(type, name)                                                                                              \
+    {                                                                                                                  \
+#name, offsetof(rudder_outcome_t, name), type                                                                  \
+    }
 static const situations_field_t situations_outcome[] = {
-    FIELD('l', minibatch),       FIELD('l', replaced_rows), FIELD('d', replaced_share),
-    FIELD('d', hit_rate_change), FIELD('d', fetched_change), FIELD('i', known), {NULL, 0, 0},
+    FIELD('l', minibatch),
+    FIELD('l', replaced_rows),
+    FIELD('d', replaced_share),
+    FIELD('d', hit_rate_change),
+    FIELD('d', fetched_change),
+    FIELD('i', known),
+    {NULL, 0, 0},
 };
 #undef FIELD
 

@@ -7,7 +7,12 @@
 
 #include "rudder/decider.h"
 
-typedef enum situation_kind { SITUATION_CLEAR, SITUATION_CONFLICTING, SITUATION_CLOSE, SITUATION_KINDS } situation_kind_t;
+typedef enum situation_kind {
+    SITUATION_CLEAR,
+    SITUATION_CONFLICTING,
+    SITUATION_CLOSE,
+    SITUATION_KINDS
+} situation_kind_t;
 
 typedef struct situation {
     char name[48];
