@@ -109,6 +109,7 @@ int main(void)
     config.types = &type;
     config.policy = "score";
     config.start = "empty";
+    config.alpha = .1; /* rows that are not hit grow stale fast */
     config.minibatches = STEPS;
     config.decider_table = &decider;
     config.on_decision = tell;
