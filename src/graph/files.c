@@ -280,19 +280,19 @@ rudder_status_t files_folder_open(const char *path, const char *main_file, int f
 
 rudder_status_t files_folder_close(files_folder_t *folder, char *aside, rudder_error_t *error)
 {
-    char old[FILES_MAX_PATH + 16] = "";
+    char old[FILES_MAX_PATH] = "";
     struct stat info;
     aside[0] = '\0';
     if (lstat(folder->path, &info) == 0) {
         const int replace = files_replaceable(folder->path, folder->main_file);
         for (int i = 1; i < 1000 && (i == 1 || lstat(old, &info) == 0); i++) {
-            snprintf(old, sizeof old, "%s.old%d", folder->path, i);
+            snprintf(old, sizeof old, "%.*s.old%d", FILES_MAX_PATH - 16, folder->path, i);
         }
         if (rename(folder->path, old) != 0) {
             return RUDDER_FAIL(error, RUDDER_E_IO, "%s: cannot be moved to %s: %s", folder->path, old, strerror(errno));
         }
         if (!replace) {
-            snprintf(aside, FILES_MAX_PATH, "%s", old);
+            memcpy(aside, old, sizeof old);
             old[0] = '\0';
         }
     }

@@ -32,6 +32,10 @@ void child_memory_free(void *shared, size_t bytes)
 
 static void child_main(pid_t parent, child_fn_t fn, void *context, void *shared)
 {
+    const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGINT, SIGTERM};
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
+        signal(signals[i], SIG_DFL); /* the parent's handlers know nothing of this process */
+    }
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) {
         _exit(127);

@@ -420,7 +420,7 @@ void make_needs(int64_t n_nodes, int64_t n_edges, int32_t n_feat, const make_opt
     *memory = (cleaning > metis ? cleaning : metis) + 32 * n;
     /* A node of the halo takes 12 bytes and needs an edge that is cut. */
     const int64_t halo = parts > 1 ? (e < n * (parts - 1) ? e : n * (parts - 1)) : 0;
-    *disk = n * (4 * (int64_t)n_feat + 8 + 4 + 1 + 8 + 16) + 8 * e + 12 * halo + parts * 9 * 128;
+    *disk = n * (4 * (int64_t)n_feat + 8 + 4 + 1 + 8 + 16) + 8 * e + 12 * halo + 8 * parts + 128 * (8 * parts + 3);
 }
 
 static void make_free(make_t *m)
