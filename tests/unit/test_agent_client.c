@@ -125,9 +125,12 @@ static int fake_answer(int fd, const char *behaviour, const agent_question_t *qu
         answer.status = RUDDER_E_DEADLINE;
     } else if (is(behaviour, "status")) {
         answer.status = 12345;
-    } else if (is(behaviour, "echo")) {
-        memcpy(text, question_text, question->text_bytes);
-        text[question->text_bytes] = '\0';
+    } else if (is(behaviour, "lines")) {
+        int lines = 0;
+        for (uint32_t i = 0; i < question->text_bytes; i++) {
+            lines += i > 0 && question_text[i - 1] == '\n' && question_text[i] >= '1' && question_text[i] <= '9';
+        }
+        snprintf(text, sizeof text, "%d lines about decisions", lines);
     } else if (is(behaviour, "self")) {
         describe_self(text, sizeof text);
     } else if (is(behaviour, "long")) {
@@ -888,7 +891,7 @@ static void test_llm_json_words(void **state)
 {
     (void)state;
     run_t run;
-    open_run(&run, new_job(), "echo", RUDDER_SYNC, 30000, RUDDER_ANSWER_JSON);
+    open_run(&run, new_job(), "lines", RUDDER_SYNC, 30000, RUDDER_ANSWER_JSON);
     for (int t = 0; t < 20; t++) {
         feed(&run);
     }
@@ -898,12 +901,8 @@ static void test_llm_json_words(void **state)
     char words[512];
     rudder_context_words(&run.last.context, words, sizeof words);
     assert_int_equal(strncmp(prompt, words, strlen(words)), 0);
-    int lines = 0;
-    for (const char *at = strstr(prompt, "\n1 decision ago: replaced"); at != NULL; at = strchr(at + 1, '\n')) {
-        lines++;
-    }
-    assert_int_equal(lines, RUDDER_HISTORY);
-    assert_int_equal(strncmp(run.last.answer.explanation, words, strlen(words) < 100 ? strlen(words) : 100), 0);
+    assert_non_null(strstr(prompt, "\n1 decision ago: replaced"));
+    assert_string_equal(run.last.answer.explanation, "5 lines about decisions");
     assert_int_equal(run.last.answer.predict_hits, RUDDER_UP);
 }
 
