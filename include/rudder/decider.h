@@ -110,9 +110,17 @@ typedef struct rudder_decider {
      * why. Never called twice at once.
      */
     rudder_status_t (*decide)(void *self, const rudder_context_t *context, rudder_answer_t *answer);
-    /* Called from another thread: a running `decide` should return soon. NULL for inline deciders. */
+    /*
+     * Called once from another thread, when the handle is closed: a running `prepare` or `decide` should return soon, and
+     * none begins after it but for a question that is on its way. NULL for inline deciders.
+     */
     void (*cancel)(void *self);
     void (*close)(void *self); /* may be NULL */
+    /*
+     * Called once, as soon as the handle is open, by the thread that will call `decide`: time to load a model before the
+     * first question. Ends soon after `cancel`. NULL: nothing to prepare, and for inline deciders.
+     */
+    void (*prepare)(void *self);
 } rudder_decider_t;
 
 /* One finished decision, handed to rudder_config_t.on_decision when its effect is known or the handle is closed. */

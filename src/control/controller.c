@@ -101,9 +101,13 @@ static rudder_status_t controller_consult(const rudder_decider_t *decider, const
 static void *controller_work(void *argument)
 {
     controller_t *controller = argument;
+    const rudder_decider_t *decider = controller->config.decider;
     controller_question_t question;
     controller_reply_t reply;
     memset(&reply, 0, sizeof reply);
+    if (decider->prepare != NULL) {
+        decider->prepare(decider->self); /* questions wait, and newer ones replace them */
+    }
     for (;;) {
         mailbox_wait(&controller->questions, -1);
         if (!mailbox_take(&controller->questions, &question)) {
@@ -112,7 +116,7 @@ static void *controller_work(void *argument)
         if (question.stop) {
             return NULL;
         }
-        reply.status = controller_consult(controller->config.decider, &question.context, question.asked, &reply.answer);
+        reply.status = controller_consult(decider, &question.context, question.asked, &reply.answer);
         mailbox_put(&controller->replies, &reply);
     }
 }
@@ -579,9 +583,9 @@ void controller_close(controller_t *controller, int32_t timeout_ms)
         const controller_question_t stop = {.stop = 1};
         if (controller->flight != FLIGHT_NONE && !mailbox_waits(&controller->questions)) {
             mailbox_wait(&controller->replies, clock_seconds() + 1e-3 * (timeout_ms > 0 ? timeout_ms : 0));
-            if (decider->cancel != NULL && !mailbox_waits(&controller->replies)) {
-                decider->cancel(decider->self);
-            }
+        }
+        if (decider->cancel != NULL) {
+            decider->cancel(decider->self);
         }
         mailbox_put(&controller->questions, &stop);
         pthread_join(controller->worker, NULL);

@@ -135,8 +135,8 @@ static rudder_status_t client_provide(agent_client_t *client, double *started, r
     if (*started > 0 && now < *started + client_first_delay) {
         return RUDDER_OK;
     }
-    return RUDDER_FAIL(error, RUDDER_E_AGENT, "agent: lost; the next one starts in %.1f s",
-                       fmax(0, client->start_after - now));
+    return RUDDER_FAIL(error, RUDDER_E_AGENT, "agent: it ended with %s; the next one starts in %.1f s",
+                       agent_process_epitaph(&client->process, text, sizeof text), fmax(0, client->start_after - now));
 }
 
 static rudder_status_t client_connect(agent_client_t *client, double until, rudder_error_t *error)
@@ -301,6 +301,11 @@ static rudder_status_t client_translate(const agent_answer_t *head, const char *
     }
     return RUDDER_FAIL(error, head->status == RUDDER_E_DEADLINE ? RUDDER_E_DEADLINE : RUDDER_E_AGENT, "agent: %s",
                        answer->explanation[0] != '\0' ? answer->explanation : "it cannot answer");
+}
+
+void agent_client_prepare(agent_client_t *client, double until)
+{
+    client_connect(client, until, NULL);
 }
 
 rudder_status_t agent_client_ask(agent_client_t *client, const char *text, double until, rudder_answer_t *answer,

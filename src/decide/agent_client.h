@@ -42,6 +42,12 @@ rudder_status_t agent_client_open(const rudder_agent_config_t *config, const cha
                                   rudder_error_t *error);
 
 /*
+ * Looks for the agent and starts it if there is none, so that it is ready for the first question. Failing is no matter:
+ * the question will tell. until: clock_seconds().
+ */
+void agent_client_prepare(agent_client_t *client, double until);
+
+/*
  * Asks; text is cut at AGENT_MAX_TEXT bytes. Fills verdict, margin, tokens, predictions, prompt_hash and explanation of
  * *answer; a verdict that is no verdict becomes RUDDER_NO_VERDICT. until: clock_seconds().
  * Errors: DEADLINE, AGENT (no agent, it died, it said it cannot, it does not keep to the protocol, cancelled).

@@ -58,6 +58,12 @@ static rudder_status_t llm_decide(void *self, const rudder_context_t *context, r
     return status;
 }
 
+static void llm_prepare(void *self)
+{
+    llm_t *llm = self;
+    agent_client_prepare(&llm->client, clock_seconds() + llm->deadline);
+}
+
 static void llm_cancel(void *self)
 {
     agent_client_cancel(&((llm_t *)self)->client);
@@ -103,6 +109,7 @@ rudder_status_t llm_open(const decide_request_t *request, rudder_decider_t *deci
     llm->deadline = 1e-3 * request->config->deadline_ms;
     decider->self = llm;
     decider->decide = llm_decide;
+    decider->prepare = llm_prepare;
     decider->cancel = llm_cancel;
     decider->close = llm_close;
     return agent_client_open(&request->config->agent, facts, &llm->client, error);
