@@ -29,7 +29,7 @@ static inline int small_make_folder(void **state)
 static inline int small_remove_folder(void **state)
 {
     (void)state;
-    char command[128];
+    char command[400];
     snprintf(command, sizeof command, "rm -r '%s'", small_folder);
     return system(command);
 }

@@ -288,7 +288,7 @@ static void test_folders(void **state)
     files_folder_abandon(&folder);
     files_folder_abandon(&folder);
     assert_content(small_path("out/graph.json"), "third");
-    char command[128];
+    char command[400];
     snprintf(command, sizeof command, "test -z \"$(ls %s | grep tmp)\"", small_folder);
     assert_int_equal(0, system(command));
 }
