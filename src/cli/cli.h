@@ -30,5 +30,7 @@ int cli_options(const option_command_t *command, int argc, char **argv, void *va
 
 /* "Open MPI v4.1.4": the MPI library in use. Returns text. */
 char *cli_mpi_version(char *text, size_t text_size);
+/* Whether this program carries llama.cpp, so that the agent can run a model itself. */
+int cli_has_llama(void);
 
 #endif

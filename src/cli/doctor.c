@@ -3,7 +3,6 @@
  * line stands for a report that took somebody a day: the launcher of another MPI, one core for all threads, a full
  * /dev/shm, a BLAS that computes nonsense.
  */
-#include <dirent.h>
 #include <metis.h>
 #include <poll.h>
 #include <sched.h>
@@ -12,11 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/gguf.h"
+#include "agent/models.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -37,7 +37,8 @@ typedef struct doctor_options {
 
 static const option_spec_t doctor_specs[] = {
     {"model", 'm', OPTION_STRING, offsetof(doctor_options_t, model), NULL, "FILE",
-     "Start the agent with this model (a GGUF file) and ask it one question.", 0, 0, NULL, "decision-model"},
+     "Start the agent with this model (a GGUF file, or default, small, tiny) and ask it one question.", 0, 0, NULL,
+     "decision-model"},
     {.name = NULL},
 };
 
@@ -51,7 +52,7 @@ static const option_command_t doctor_command = {
         "4 otherwise.\n"
         "\n"
         "  rudder doctor parts/\n"
-        "  rudder doctor --model ~/.cache/rudder/models/NAME.gguf\n",
+        "  rudder doctor --model default\n",
     .max_arguments = 1,
     .options = doctor_specs,
 };
@@ -383,42 +384,37 @@ static void doctor_check_blas(char **argv)
 
 /* ---- model and agent ---- */
 
-/* Where `rudder agent --fetch` keeps models. */
 static void doctor_check_models(void)
 {
-    char folder[1024], size[32];
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    const int has_cache = cache != NULL && cache[0] != '\0';
+    static const char *const names[] = {"default", "small", "tiny"};
     int found = 0;
-    snprintf(folder, sizeof folder, "%s%s/rudder/models",
-             has_cache      ? cache
-             : home != NULL ? home
-                            : "",
-             has_cache ? "" : "/.cache");
-    DIR *directory = opendir(folder);
-    const struct dirent *entry;
-    while (directory != NULL && (entry = readdir(directory)) != NULL) {
-        struct stat status;
-        const size_t n = strlen(entry->d_name);
-        if (n > 5 && strcmp(entry->d_name + n - 5, ".gguf") == 0 &&
-            fstatat(dirfd(directory), entry->d_name, &status, 0) == 0) {
-            text_of_bytes(status.st_size, size, sizeof size);
-            doctor_say(DOCTOR_OK, "model", "%s, %s", entry->d_name, size);
-            found = 1;
+    if (!cli_has_llama()) {
+        doctor_say(DOCTOR_WARNING, "llama.cpp",
+                   "not in this program: every decider but llm works; see scripts/build_llama.sh");
+    }
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        char path[4096], size[32];
+        rudder_error_t error;
+        gguf_info_t info;
+        if (models_path(names[i], path, sizeof path, NULL) != RUDDER_OK) {
+            continue;
+        }
+        found++;
+        if (gguf_check(path, &info, &error) != RUDDER_OK) {
+            doctor_say(DOCTOR_FAIL, "model", "%s; remove it, then rudder agent --fetch", error.text);
+        } else {
+            text_of_bytes(info.file_bytes, size, sizeof size);
+            doctor_say(DOCTOR_OK, "model", "%s: %s, %s", names[i], path, size);
         }
     }
-    if (directory != NULL) {
-        closedir(directory);
-    }
-    if (!found) {
-        doctor_say(DOCTOR_WARNING, "model",
-                   "none in %s; \"rudder agent --fetch\" brings one, every decider but llm works without", folder);
+    if (found == 0) {
+        doctor_say(DOCTOR_WARNING, "model", "none fetched; every decider but llm works: rudder agent --fetch");
     }
 }
 
 static void doctor_check_agent(const char *model)
 {
-    char program[4096], job[64], words[AGENT_MAX_TEXT];
+    char program[4096], path[4096], job[64], words[AGENT_MAX_TEXT];
     rudder_error_t error;
     rudder_answer_t answer = {.size = sizeof answer};
     const rudder_context_t context = {.size = sizeof context,
@@ -443,8 +439,12 @@ static void doctor_check_agent(const char *model)
                                       .cost_rows = 2000};
     const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
     program[length > 0 ? length : 0] = '\0';
+    if (models_path(model, path, sizeof path, &error) != RUDDER_OK) {
+        doctor_say(DOCTOR_FAIL, "agent", "%s", error.text);
+        return;
+    }
     snprintf(job, sizeof job, "doctor-%d", (int)getpid());
-    const rudder_agent_config_t config = {.program = program, .model = model, .job = job};
+    const rudder_agent_config_t config = {.program = program, .model = path, .job = job};
     agent_client_t *client = calloc(1, sizeof *client);
     if (client == NULL || agent_client_open(&config, "", client, &error) != RUDDER_OK) {
         doctor_say(DOCTOR_FAIL, "agent", "%s", client == NULL ? "out of memory" : error.text);

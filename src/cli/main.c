@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/llama.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/cli.h"
@@ -116,6 +117,13 @@ char *cli_mpi_version(char *text, size_t text_size)
     return text;
 }
 
+int cli_has_llama(void)
+{
+    const backend_config_t nothing = {.model = "", .facts = ""};
+    void *self;
+    return llama_backend.open(&nothing, &self, NULL) != RUDDER_E_UNSUPPORTED;
+}
+
 static int cli_version(void)
 {
     char mpi[128];
@@ -123,6 +131,7 @@ static int cli_version(void)
     printf("  MPI    %s (started by %s)\n", cli_mpi_version(mpi, sizeof mpi), launch_mpiexec());
     printf("  BLAS   %s\n", kernel_blas_name());
     printf("  METIS  %d.%d.%d\n", METIS_VER_MAJOR, METIS_VER_MINOR, METIS_VER_SUBMINOR);
+    printf("  LLM    %s\n", cli_has_llama() ? "llama.cpp, embedded" : "none embedded");
     return 0;
 }
 
