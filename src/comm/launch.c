@@ -113,12 +113,12 @@ rudder_status_t launch_check(char *version, size_t version_size, rudder_error_t 
 static void launch_make_folders(launch_t *launch)
 {
     const char *base = getenv("TMPDIR");
-    const int n = snprintf(launch->folder, sizeof launch->folder, "%s/rudder-XXXXXX",
-                           base != NULL && base[0] == '/' ? base : "/tmp");
+    const int n = snprintf(launch->folder, sizeof launch->folder, "%s/rudder-%d-XXXXXX",
+                           base != NULL && base[0] == '/' ? base : "/tmp", (int)getpid());
     if (n >= (int)sizeof launch->folder || mkdtemp(launch->folder) == NULL) {
         launch->folder[0] = '\0';
     }
-    snprintf(launch->shared, sizeof launch->shared, "/dev/shm/rudder-XXXXXX");
+    snprintf(launch->shared, sizeof launch->shared, "/dev/shm/rudder-%d-XXXXXX", (int)getpid());
     if (mkdtemp(launch->shared) == NULL) {
         launch->shared[0] = '\0';
     }

@@ -6,6 +6,7 @@ mark in the environment of all processes, in a folder for temporary files of its
 """
 
 import fcntl
+import glob
 import os
 import pty
 import re
@@ -171,8 +172,14 @@ class Job:
         """What is left at this moment: it must be nothing as soon as the launcher has ended."""
         left = [f"process {pid}: {read(f'/proc/{pid}/cmdline')}" for pid in marked(self.mark)]
         left += [f"file {name}" for name in os.listdir(self.folder)]
-        left += [f"/dev/shm/{name}" for name in shared_files() - self.shared_before if not in_use(name)]
+        left += [f"/dev/shm/{name}" for name in shared_files() - self.shared_before if self.may_be_ours(name)]
         return left
+
+    def may_be_ours(self, name):
+        """Other jobs on this machine have files of libraries, which are in use, and folders with their launcher's number."""
+        if name.startswith("rudder-"):
+            return name.startswith(f"rudder-{self.process.pid}-")
+        return not in_use(name) and os.path.exists("/dev/shm/" + name)
 
     def clear(self):
         for pid in marked(self.mark):
@@ -181,7 +188,8 @@ class Job:
             except ProcessLookupError:
                 pass
         self.process.wait()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        for folder in [self.folder, *glob.glob(f"/dev/shm/rudder-{self.process.pid}-*")]:
+            shutil.rmtree(folder, ignore_errors=True)  # after SIGKILL to the launcher nobody else does it
         self.output.close()
 
 
@@ -290,9 +298,6 @@ class Launch:
         while marked(job.mark) and time.monotonic() < end:
             time.sleep(0.05)
         self.assertEqual(marked(job.mark), [])
-        for name in shared_files() - job.shared_before:
-            if name.startswith("rudder-") and not in_use(name):
-                shutil.rmtree("/dev/shm/" + name)  # nobody is left who could
 
     def test_child_of_a_rank_that_stays(self):
         job = self.job("daemon")
