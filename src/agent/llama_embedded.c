@@ -22,7 +22,7 @@
 #include "decide/agent_protocol.h"
 
 enum {
-    LLAMA_MAX_TAIL = 256,       /* tokens of one question, its forced answer included */
+    LLAMA_MAX_TAIL = 384,       /* tokens of one question, its forced answer included */
     LLAMA_MAX_GENERATED = 96,   /* of one answer, the skeleton included */
     LLAMA_MAX_EXPLANATION = 28, /* tokens; the text's cap lies below it at any rate */
     LLAMA_MAX_BATCH = 512,

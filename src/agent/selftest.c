@@ -251,7 +251,9 @@ done:
 rudder_status_t selftest_run(const selftest_config_t *config, FILE *file, int *passed, rudder_error_t *error)
 {
     selftest_t test = {.config = config, .file = file};
-    backend_config_t backend = {NULL, "", RUDDER_ANSWER_JSON, config->debug};
+    /* With facts in the head as a run has them: they are part of what the model was judged with. */
+    backend_config_t backend = {NULL, "graph wordnet, 117659 nodes, 4 ranks, buffer 8900 rows of 1024 bytes",
+                                RUDDER_ANSWER_JSON, config->debug};
     int32_t right = 0, read = 0;
     rudder_status_t status;
     *passed = 0;
