@@ -298,7 +298,7 @@ static void summary_times_row(table_t *table, const char *name, const train_time
                            times->allreduce, times->step,   times->evaluate};
     table_cell(table, "%s", name);
     for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
-        table_cell(table, "%.2f", part[i]);
+        table_cell(table, times->wall < 10 ? "%.3f" : "%.2f", part[i]);
     }
 }
 

@@ -178,31 +178,38 @@ static rudder_status_t loader_split(loader_t *loader, const minibatch_t *minibat
     return RUDDER_OK;
 }
 
+/* Memory for the minibatch's rows; a little more than needed, so that it is made anew a few times only. */
+static rudder_status_t loader_grow_x(loader_t *loader, loaded_t *loaded, rudder_error_t *error)
+{
+    const int64_t n = loaded->minibatch.n_input * loader->config.parts->n_feat;
+    if (n > loaded->x_capacity) {
+        space_t space = {0};
+        free(loaded->x);
+        loaded->x = NULL;
+        loaded->x_capacity = 0;
+        RUDDER_TRY(loader_space(&space, (size_t)(n + n / 16) * sizeof(float), error));
+        loaded->x = space.data;
+        loaded->x_capacity = n + n / 16;
+    }
+    return RUDDER_OK;
+}
+
 /* All rows of the minibatch into x: owned ones from the mapped features, remote ones from where the buffer put them. */
 static rudder_status_t loader_gather(loader_t *loader, loaded_t *loaded, int64_t n_remote, rudder_error_t *error)
 {
     const size_t row = loader->row_bytes;
     const minibatch_t *minibatch = &loaded->minibatch;
-    const int64_t need = minibatch->n_input * loader->config.parts->n_feat;
-    if (need > loaded->x_capacity) {
-        space_t space = {0};
-        free(loaded->x);
-        loaded->x = NULL;
-        loaded->x_capacity = 0;
-        RUDDER_TRY(loader_space(&space, (size_t)need * sizeof(float), error));
-        loaded->x = space.data;
-        loaded->x_capacity = need;
-    }
-    const char *feat = (const char *)loader->config.part->feat, *remote = loader->remote_rows.data;
+    const int64_t *input = minibatch->input, *at = loader->remote_at.data, n = minibatch->n_input;
     const int64_t begin = loader->config.part->begin;
-    const int64_t *at = loader->remote_at.data;
+    const char *feat = (const char *)loader->config.part->feat, *remote = loader->remote_rows.data;
+    RUDDER_TRY(loader_grow_x(loader, loaded, error));
     char *x = (char *)loaded->x;
     int64_t r = 0;
-    for (int64_t i = 0; i < minibatch->n_input; i++) {
+    for (int64_t i = 0; i < n; i++) {
         if (r < n_remote && at[r] == i) {
             memcpy(x + (size_t)i * row, remote + (size_t)r++ * row, row);
         } else {
-            memcpy(x + (size_t)i * row, feat + (size_t)(minibatch->input[i] - begin) * row, row);
+            memcpy(x + (size_t)i * row, feat + (size_t)(input[i] - begin) * row, row);
         }
     }
     return RUDDER_OK;

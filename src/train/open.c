@@ -19,9 +19,7 @@ static void train_on_decision(void *context, const rudder_decision_t *decision)
 {
     train_t *train = context;
     train_rank_t *mine = &train->mine;
-    if (train->log.decisions != NULL) {
-        run_log_decision(&train->log, decision);
-    }
+    run_log_decision(&train->log, decision);
     if (decision->answered_minibatch >= 0) {
         mine->latency_ms[mine->answers++ % TRAIN_LATENCIES] = (float)decision->answer.latency_ms;
     }
@@ -51,6 +49,10 @@ static rudder_status_t train_open_parts(train_t *train, rudder_error_t *error)
         return RUDDER_FAIL(error, RUDDER_E_USAGE, "%s: expected as many ranks as parts, found %d rank%s for %d part%s",
                            config->parts, (int)size, size == 1 ? "" : "s", (int)train->parts.n_parts,
                            train->parts.n_parts == 1 ? "" : "s");
+    }
+    if (config->ranks != 0 && config->ranks != size) {
+        return RUDDER_FAIL(error, RUDDER_E_USAGE, "--ranks %d: found %d ranks started by the launcher",
+                           (int)config->ranks, (int)size);
     }
     return part_open(config->parts, &train->parts, train->compute.rank, &train->part, error);
 }

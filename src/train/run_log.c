@@ -3,7 +3,9 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -80,13 +82,25 @@ rudder_status_t run_directory(const char *wanted, const char *name, char *path, 
     }
 }
 
-static rudder_status_t run_open(const char *directory, const char *what, int32_t rank, FILE **file,
-                                rudder_error_t *error)
+static void run_file_init(run_file_t *file)
+{
+    pthread_mutex_init(&file->lock, NULL);
+    file->fd = -1;
+}
+
+void run_log_init(run_log_t *log)
+{
+    run_file_init(&log->steps);
+    run_file_init(&log->decisions);
+}
+
+static rudder_status_t run_file_open(const char *directory, const char *what, int32_t rank, run_file_t *file,
+                                     rudder_error_t *error)
 {
     char path[4096 + 64];
     snprintf(path, sizeof path, "%s/%s.rank%d.jsonl", directory, what, rank);
-    *file = fopen(path, "wxe");
-    if (*file == NULL) {
+    file->fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (file->fd < 0) {
         return RUDDER_FAIL(error, RUDDER_E_IO, "%s: cannot be made: %s", path, strerror(errno));
     }
     return RUDDER_OK;
@@ -96,17 +110,49 @@ rudder_status_t run_log_open(const char *directory, int32_t rank, run_log_t *log
 {
     int made;
     RUDDER_TRY(run_make(directory, &made, error));
-    RUDDER_TRY(run_open(directory, "steps", rank, &log->steps, error));
-    return run_open(directory, "decisions", rank, &log->decisions, error);
+    RUDDER_TRY(run_file_open(directory, "steps", rank, &log->steps, error));
+    return run_file_open(directory, "decisions", rank, &log->decisions, error);
 }
 
-/* One line by one call, so that a line is never torn between two flushes. */
-static void run_line(FILE *file, json_t *json)
+/* Writes bytes; remembers what went wrong. */
+static void run_file_put(run_file_t *file, const char *bytes, size_t n)
 {
-    if (!json->failed) {
-        fprintf(file, "%s\n", json->text);
+    while (n > 0 && file->fd >= 0 && file->failed == 0) {
+        const ssize_t written = write(file->fd, bytes, n);
+        if (written > 0) {
+            bytes += written;
+            n -= (size_t)written;
+        } else if (errno != EINTR) {
+            file->failed = errno;
+        }
     }
-    json_reset(json);
+}
+
+static void run_file_flush(run_file_t *file)
+{
+    run_file_put(file, file->pending, file->n_pending);
+    file->n_pending = 0;
+}
+
+/* The line that was built in file->line. */
+static void run_file_line(run_file_t *file)
+{
+    json_t *line = &file->line;
+    pthread_mutex_lock(&file->lock);
+    if (!line->failed) {
+        if (file->n_pending + line->length + 1 > sizeof file->pending) {
+            run_file_flush(file);
+        }
+        if (line->length + 1 > sizeof file->pending) {
+            run_file_put(file, line->text, line->length);
+        } else {
+            memcpy(file->pending + file->n_pending, line->text, line->length);
+            file->n_pending += line->length;
+        }
+        file->pending[file->n_pending++] = '\n';
+    }
+    pthread_mutex_unlock(&file->lock);
+    json_reset(line);
 }
 
 /* Seconds to the microsecond: shorter lines, nothing lost. */
@@ -153,7 +199,7 @@ void run_compute_times_json(json_t *json, const char *key, const train_times_t *
 void run_log_step(run_log_t *log, int64_t epoch, int64_t step, double loss, const train_counts_t *counts,
                   const train_times_t *times)
 {
-    json_t *json = &log->step;
+    json_t *json = &log->steps.line;
     json_object(json, NULL);
     json_int(json, "epoch", epoch);
     json_int(json, "step", step);
@@ -162,7 +208,7 @@ void run_log_step(run_log_t *log, int64_t epoch, int64_t step, double loss, cons
     run_loader_times_json(json, "loader", times);
     run_compute_times_json(json, "compute", times);
     json_end_object(json);
-    run_line(log->steps, json);
+    run_file_line(&log->steps);
 }
 
 static void run_context_json(json_t *json, const rudder_context_t *context)
@@ -220,7 +266,7 @@ static void run_prediction_json(json_t *json, const char *key, int32_t predicted
 
 void run_log_decision(run_log_t *log, const rudder_decision_t *decision)
 {
-    json_t *json = &log->decision;
+    json_t *json = &log->decisions.line;
     const rudder_answer_t *answer = &decision->answer;
     const rudder_outcome_t *outcome = &decision->outcome;
     char hash[24];
@@ -255,28 +301,49 @@ void run_log_decision(run_log_t *log, const rudder_decision_t *decision)
     }
     run_context_json(json, &decision->context);
     json_end_object(json);
-    run_line(log->decisions, json);
+    run_file_line(&log->decisions);
 }
 
 rudder_status_t run_log_flush(run_log_t *log, rudder_error_t *error)
 {
-    if (fflush(log->steps) != 0 || fflush(log->decisions) != 0 || ferror(log->steps) || ferror(log->decisions)) {
-        return RUDDER_FAIL(error, RUDDER_E_IO, "the run directory cannot be written: %s", strerror(errno));
+    run_file_t *files[] = {&log->steps, &log->decisions};
+    int failed = 0;
+    for (int i = 0; i < 2; i++) {
+        pthread_mutex_lock(&files[i]->lock);
+        run_file_flush(files[i]);
+        failed = files[i]->failed != 0 ? files[i]->failed : failed;
+        pthread_mutex_unlock(&files[i]->lock);
+    }
+    if (failed != 0) {
+        return RUDDER_FAIL(error, RUDDER_E_IO, "the run directory cannot be written: %s", strerror(failed));
     }
     return RUDDER_OK;
 }
 
+static void run_file_stop(run_file_t *file)
+{
+    pthread_mutex_lock(&file->lock);
+    run_file_flush(file);
+    if (file->fd >= 0) {
+        close(file->fd);
+        file->fd = -1;
+    }
+    pthread_mutex_unlock(&file->lock);
+}
+
+void run_log_stop(run_log_t *log)
+{
+    run_file_stop(&log->steps);
+    run_file_stop(&log->decisions);
+}
+
 void run_log_close(run_log_t *log)
 {
-    if (log->steps != NULL) {
-        fclose(log->steps);
-    }
-    if (log->decisions != NULL) {
-        fclose(log->decisions);
-    }
-    json_free(&log->step);
-    json_free(&log->decision);
-    *log = (run_log_t){0};
+    run_log_stop(log);
+    json_free(&log->steps.line);
+    json_free(&log->decisions.line);
+    pthread_mutex_destroy(&log->steps.lock);
+    pthread_mutex_destroy(&log->decisions.lock);
 }
 
 rudder_status_t run_write(const char *directory, const char *name, const char *text, rudder_error_t *error)

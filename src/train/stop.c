@@ -40,6 +40,17 @@ static void *stop_thread(void *unused)
     return NULL;
 }
 
+/* A signal that whoever started us has switched off stays off (nohup, a shell's background). */
+static void stop_handle(int signal, struct sigaction *before)
+{
+    struct sigaction action = {.sa_handler = stop_handler, .sa_flags = SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    sigaction(signal, &action, before);
+    if (before->sa_handler == SIG_IGN) {
+        sigaction(signal, before, NULL);
+    }
+}
+
 rudder_status_t stop_watch(void (*fn)(void *context, int signal), void *context, rudder_error_t *error)
 {
     stop.fn = fn;
@@ -52,10 +63,8 @@ rudder_status_t stop_watch(void (*fn)(void *context, int signal), void *context,
     if (status != 0) {
         return RUDDER_FAIL(error, RUDDER_E_ENVIRONMENT, "the thread that watches for signals: %s", strerror(status));
     }
-    struct sigaction action = {.sa_handler = stop_handler, .sa_flags = SA_RESTART};
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, &stop.before_int);
-    sigaction(SIGTERM, &action, &stop.before_term);
+    stop_handle(SIGINT, &stop.before_int);
+    stop_handle(SIGTERM, &stop.before_term);
     stop.watching = 1;
     return RUDDER_OK;
 }

@@ -40,9 +40,7 @@ static void train_stopped(void *context, int signal)
     train_t *train = context;
     rudder_error_t error;
     error_set(&error, RUDDER_E_INTERRUPTED, __func__, "stopped by %s", signal == SIGINT ? "SIGINT" : "SIGTERM");
-    if (train->log.steps != NULL) {
-        run_log_flush(&train->log, NULL);
-    }
+    run_log_stop(&train->log);
     train_finish(train, "interrupted", &error, signal);
     train->config->stopped(train->config->context, signal);
 }
@@ -118,6 +116,7 @@ rudder_status_t train_run(const train_config_t *config, int threads_multiple, in
     train->result.status = "running";
     train->result.valid = train->result.test = NAN;
     pthread_mutex_init(&train->lock, NULL);
+    run_log_init(&train->log);
     rudder_status_t status;
     if ((status = comm_open(config->deadline, &train->compute, error)) != RUDDER_OK ||
         (status = comm_open(config->deadline, &train->loading, error)) != RUDDER_OK ||

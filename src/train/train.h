@@ -85,6 +85,7 @@ typedef struct train_config {
     const char *parts;   /* partition directory */
     const char *run_dir; /* NULL: runs/<date-time>-<name>, with a number added when it is taken */
     const char *name;    /* NULL: the graph's */
+    int32_t ranks;       /* asked for; 0: as many as there are parts */
     int32_t epochs, batch, n_layers, hidden, threads, depth;
     int32_t fanout[SAMPLER_MAX_LAYERS];
     double rate, dropout;
