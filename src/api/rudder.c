@@ -592,6 +592,18 @@ void rudder_plan_fetch(const rudder_plan_t *plan, const int64_t **ids, int64_t *
     *n_fill = plan->buffer.n_fill;
 }
 
+/* Plans complete in the order in which they were begun. */
+static rudder_status_t rudder_check_oldest(const rudder_t *handle, const rudder_plan_t *plan, rudder_error_t *error)
+{
+    for (int32_t i = 0; handle->open[i] != plan; i++) {
+        if (!handle->open[i]->buffer.complete) {
+            return RUDDER_FAIL(error, RUDDER_E_STATE,
+                               "plan: expected the oldest incomplete one, found one begun later");
+        }
+    }
+    return RUDDER_OK;
+}
+
 rudder_status_t rudder_complete(rudder_t *handle, rudder_plan_t *plan, const void *miss_rows, size_t stride, void *out,
                                 rudder_error_t *error)
 {
@@ -630,6 +642,9 @@ rudder_status_t rudder_fill(rudder_t *handle, rudder_plan_t *plan, const void *f
     buffer_plan_t *buffer = &plan->buffer;
     if (!buffer->complete && !buffer->start) {
         return RUDDER_FAIL(error, RUDDER_E_STATE, "plan: expected one that is complete, found one that is not");
+    }
+    if (!buffer->complete) { /* the start content has no misses to wait for: its first rows complete it */
+        RUDDER_TRY(rudder_check_oldest(handle, plan, error));
     }
     const int64_t left = buffer->n_fill - buffer->n_filled;
     if (n < 0 || n > left || (n > 0 && (fill_rows == NULL || stride < buffer->nodes->row_bytes))) {

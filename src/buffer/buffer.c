@@ -65,7 +65,6 @@ void buffer_layout(arena_t *arena, const buffer_config_t *config, rudder_nodes_t
     n.records = arena_take(arena, records, (size_t)1 << n.record_shift);
     n.slot_node = arena_take(arena, slots, sizeof *n.slot_node);
     n.brought = arena_take(arena, slots, sizeof *n.brought);
-    n.row_node = arena_take(arena, slots, sizeof *n.row_node);
     n.row_sequence = arena_take(arena, slots, sizeof *n.row_sequence);
     n.undo = arena_take(arena, (size_t)n.undo_size, n.undo_bytes);
     n.hits = arena_take(arena, (size_t)config->max_ids, sizeof *n.hits);
@@ -104,7 +103,6 @@ void buffer_open(rudder_nodes_t *nodes, unsigned char *rows)
     memset(nodes->index, 0, nodes->index_size * sizeof *nodes->index);
     for (int64_t slot = 0; slot < nodes->capacity; slot++) {
         nodes->slot_node[slot] = (int32_t)(-2 - slot); /* the next free one is slot + 1 */
-        nodes->row_node[slot] = -1;
         nodes->row_sequence[slot] = 0;
     }
 }
@@ -240,7 +238,8 @@ static inline int32_t buffer_node_of(rudder_nodes_t *nodes, int64_t id, uint64_t
 static inline void buffer_hit(rudder_nodes_t *nodes, buffer_plan_t *plan, int32_t node, nodes_record_t *record)
 {
     if (record->place & NODES_PENDING) {
-        plan->joined[plan->n_joined++] = (buffer_place_t){.node = node, .slot = nodes_slot(record)};
+        const int32_t slot = nodes_slot(record);
+        plan->joined[plan->n_joined++] = (buffer_joined_t){.slot = slot, .brought = nodes->brought[slot]};
     }
     nodes->hits[plan->n_hit++] = node;
 }
@@ -343,7 +342,8 @@ int64_t buffer_finish(rudder_nodes_t *nodes, buffer_plan_t *plan)
 int buffer_ready(const buffer_plan_t *plan)
 {
     for (int64_t i = 0; i < plan->n_joined; i++) {
-        if (plan->nodes->row_node[plan->joined[i].slot] != plan->joined[i].node) {
+        const buffer_joined_t *joined = &plan->joined[i];
+        if ((uint32_t)plan->nodes->row_sequence[joined->slot] != joined->brought) {
             return 0;
         }
     }
@@ -387,7 +387,6 @@ void buffer_complete(buffer_plan_t *plan, const void *miss_rows, size_t stride, 
         const nodes_admitted_t *a = &plan->admitted[i];
         memcpy(nodes->rows + (size_t)a->slot * nodes->row_bytes,
                (const unsigned char *)miss_rows + (size_t)a->miss * stride, nodes->row_bytes);
-        nodes->row_node[a->slot] = a->node;
         nodes->row_sequence[a->slot] = plan->sequence;
     }
     nodes->undo_tail = plan->undo_begin;
@@ -403,7 +402,6 @@ void buffer_fill(buffer_plan_t *plan, const void *fill_rows, size_t stride, int6
         if (nodes->row_sequence[fill.slot] < plan->sequence) { /* no row of a later plan lies there already */
             memcpy(nodes->rows + (size_t)fill.slot * nodes->row_bytes,
                    (const unsigned char *)fill_rows + (size_t)i * stride, nodes->row_bytes);
-            nodes->row_node[fill.slot] = fill.node;
             nodes->row_sequence[fill.slot] = plan->sequence;
             if (record->place == (fill.slot | NODES_PENDING) && nodes->brought[fill.slot] == (uint32_t)plan->sequence) {
                 record->place = fill.slot;

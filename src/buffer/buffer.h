@@ -26,6 +26,12 @@ typedef struct buffer_place {
     int32_t node, slot;
 } buffer_place_t;
 
+/* A hit whose row had not come when its plan was made. */
+typedef struct buffer_joined {
+    int32_t slot;
+    uint32_t brought; /* low bits of the plan that brings it */
+} buffer_joined_t;
+
 /* Arrays are for the largest type, so that a plan can serve any. */
 typedef struct buffer_plan {
     rudder_nodes_t *nodes;
@@ -34,7 +40,7 @@ typedef struct buffer_plan {
     int32_t *source;            /* [n_ids]: slot of a hit, NODES_MISS - k for miss k */
     int64_t *fetch;             /* [n_miss + n_fill] */
     buffer_place_t *fills;      /* [n_fill] */
-    buffer_place_t *joined;     /* [n_joined]: hits whose row had not come when the plan was made */
+    buffer_joined_t *joined;    /* [n_joined] */
     nodes_admitted_t *admitted; /* [n_admitted] */
     int64_t undo_begin, undo_changes;
     int32_t count_before;

@@ -131,10 +131,9 @@ int32_t rudder_nodes_admit(rudder_nodes_t *nodes, int32_t node, int32_t victim)
     if (victim != -1) {
         nodes_record_t *leaving = nodes_record(nodes, victim);
         const int32_t slot = nodes_slot(leaving);
-        const uint32_t pending = leaving->place & NODES_PENDING ? 4 : 0;
-        nodes_undo_write(nodes, (nodes_undo_t){.node = victim,
-                                               .what = (uint32_t)slot << 3 | pending | NODES_LEFT,
-                                               .brought = nodes->brought[slot]});
+        nodes_undo_write(
+            nodes,
+            (nodes_undo_t){.node = victim, .what = (uint32_t)slot << 2 | NODES_LEFT, .brought = nodes->brought[slot]});
         nodes_leave(nodes, victim);
         leaving->seen = (uint32_t)nodes->sequence;
     }
@@ -143,7 +142,7 @@ int32_t rudder_nodes_admit(rudder_nodes_t *nodes, int32_t node, int32_t victim)
     const int32_t miss = NODES_MISS - entering->place;
     const int32_t slot = nodes_occupy(nodes, node);
     nodes_undo_write(
-        nodes, (nodes_undo_t){.node = node, .what = (uint32_t)slot << 3 | (missed ? NODES_ENTERED : NODES_FILLED)});
+        nodes, (nodes_undo_t){.node = node, .what = (uint32_t)slot << 2 | (missed ? NODES_ENTERED : NODES_FILLED)});
     if (missed) {
         nodes->admitted[nodes->n_admitted++] = (nodes_admitted_t){.node = node, .slot = slot, .miss = miss};
     }
@@ -162,8 +161,8 @@ static void nodes_undo_one(rudder_nodes_t *nodes, const nodes_undo_t *undo)
         assert(nodes->free_head == slot);
         nodes_occupy(nodes, undo->node);
         nodes->brought[slot] = undo->brought;
-        if ((undo->what & 4) != 0 && (uint32_t)nodes->row_sequence[slot] != undo->brought) {
-            record->place |= NODES_PENDING; /* its row has not come in the meantime */
+        if ((uint32_t)nodes->row_sequence[slot] != undo->brought) {
+            record->place |= NODES_PENDING; /* its row has not come yet */
         }
         break;
     case NODES_ENTERED:
@@ -211,7 +210,6 @@ void nodes_drop(rudder_nodes_t *nodes, int32_t node)
 {
     const int32_t slot = nodes_slot(nodes_record(nodes, node));
     nodes_leave(nodes, node);
-    nodes->row_node[slot] = -1;
     if (nodes->policy->dropped != NULL) {
         nodes->policy->dropped(nodes->policy_self, nodes, node, slot);
     }

@@ -3,9 +3,9 @@
  * index finds a node by its id; the node's record (one cache line or less, with the policy's bytes) tells its slot and the
  * last minibatch that asked for it, so that one probe serves deduplication, hit test and tracking.
  *
- * Rows arrive later than plans are made, so a slot has two faces: the node that is in it by plan (slot_node) and the node
- * whose row lies in its memory (row_node, brought by the plan row_sequence). Plans change the first, rudder_complete() and
- * rudder_fill() the second.
+ * Rows arrive later than plans are made, so a slot has two faces: the node that is in it by plan (slot_node, brought by the
+ * plan `brought`) and the row that lies in its memory (delivered for the plan row_sequence). Plans change the first,
+ * rudder_complete() and rudder_fill() the second.
  *
  * Everything that a plan changes is written to an undo ring: plans complete oldest first, which frees its tail, and are
  * aborted newest first, which takes from its head.
@@ -49,7 +49,7 @@ typedef enum nodes_change {
 /* A record of the ring: this, then the state of the node before. */
 typedef struct nodes_undo {
     int32_t node;
-    uint32_t what;    /* slot << 3 | was pending << 2 | nodes_change_t */
+    uint32_t what;    /* slot << 2 | nodes_change_t */
     uint32_t brought; /* of that slot, before */
 } nodes_undo_t;
 
@@ -70,8 +70,7 @@ struct rudder_nodes {
     int32_t free_head;     /* first free slot, capacity: none */
     int32_t *slot_node;    /* [capacity]: node by plan; a free slot: -1 - next free slot */
     uint32_t *brought;     /* [capacity]: low bits of the plan that brought that node */
-    int32_t *row_node;     /* [capacity]: node whose row lies there, -1: none */
-    int64_t *row_sequence; /* [capacity]: plan that brought it */
+    int64_t *row_sequence; /* [capacity]: plan whose row lies there, 0: none */
     unsigned char *rows;   /* [capacity][row_bytes] */
     size_t row_bytes;
 
@@ -158,7 +157,7 @@ static inline nodes_undo_t *nodes_undo_at(const rudder_nodes_t *nodes, int64_t i
 
 static inline int32_t nodes_undo_slot(const nodes_undo_t *undo)
 {
-    return (int32_t)(undo->what >> 3);
+    return (int32_t)(undo->what >> 2);
 }
 
 static inline nodes_change_t nodes_undo_change(const nodes_undo_t *undo)

@@ -9,11 +9,14 @@
  * Candidates: S_A > 0, the highest first, then those missed in this minibatch (they cost no fill row), then the lowest id.
  * k = min(free slots + victims, candidates); free slots are taken first. Scores are kept as floats.
  *
- * What a replacement is worth is estimated from two more integers a node: `uses` (minibatches that asked for it, hit or
- * missed, since it was first seen) and `clock` (when that was). The first sighting only starts the clock: it says that the
- * node was noticed, not how often it is used. A rate is (uses + m b) / (minibatches since + b): b = SCORE_PRIOR
- * minibatches of the mean rate m of its kind (in the buffer, or outside) are mixed in, so that few minibatches prove
- * little. The saving is the sum of the rates of the entering nodes minus that of the leaving ones.
+ * What a replacement is worth is estimated from two more integers a node: `uses` u (minibatches that asked for it, hit or
+ * missed, since it was first seen) over m minibatches since then (`clock`). The first sighting only starts the clock: it
+ * says that the node was noticed, not how often it is used. Rates of nodes of one kind (the start content, all others) are
+ * taken as drawn from one distribution, whose mean r and variance v follow from the sums of u, m, u (u - 1) and m (m - 1)
+ * over all of them. The rate of a node is then (u + b r) / (m + b) with b = r / v: the less the kind differs among itself,
+ * the more minibatches it takes to believe a node (a gamma prior, fitted by moments). That does not depend on why a node was
+ * looked at, so choosing the luckiest does not make them look better. The saving is the sum of the rates of the entering
+ * nodes minus that of the leaving ones.
  */
 #include <math.h>
 #include <string.h>
@@ -23,7 +26,7 @@
 #include "buffer/rank.h"
 #include "policy/policy.h"
 
-enum { SCORE_DECAYS = 4096, SCORE_PRIOR = 16 };
+enum { SCORE_DECAYS = 4096, SCORE_PRIOR_MOST = 1 << 16 };
 
 typedef struct score_state {
     float score;     /* S0 inside, S_A outside */
@@ -32,10 +35,15 @@ typedef struct score_state {
     uint32_t clock;
 } score_state_t;
 
-/* Uses and minibatches of many nodes. */
+/* What many nodes tell about the rates of their kind: sums of u, m, u (u - 1), m (m - 1). */
 typedef struct score_evidence {
-    double uses, minibatches;
+    double uses, minibatches, use_pairs, minibatch_pairs;
 } score_evidence_t;
+
+/* Rates of a kind before a node is looked at: `minibatches` minibatches of rate `mean`. */
+typedef struct score_prior {
+    double mean, minibatches;
+} score_prior_t;
 
 typedef struct score {
     int32_t period;
@@ -44,12 +52,12 @@ typedef struct score {
     double *decay;      /* [SCORE_DECAYS]: (1 - alpha)^i */
     int32_t *threshold; /* [capacity]: idle from which the row of the slot is stale */
 
-    /* The selection for the minibatch `selected_for` (-1: none): what a replacement would do. */
-    int64_t selected_for;
+    /* What a replacement would do in this minibatch, once it was asked for. */
+    int selected;
     rank_item_t *victims; /* [capacity] */
     rank_item_t *chosen;  /* [n_chosen_max] */
     int64_t n_chosen_max, n_victims, n_candidates, n_swaps;
-    score_evidence_t inside, outside;
+    score_evidence_t evidence[2]; /* of nodes seen in a minibatch, of the start content */
 } score_t;
 
 static void score_layout(arena_t *arena, const rudder_policy_setup_t *setup, score_t *score)
@@ -66,8 +74,7 @@ static void score_layout(arena_t *arena, const rudder_policy_setup_t *setup, sco
                            .threshold = threshold,
                            .victims = victims,
                            .chosen = chosen,
-                           .n_chosen_max = (int64_t)n_chosen_max,
-                           .selected_for = -1};
+                           .n_chosen_max = (int64_t)n_chosen_max};
     }
 }
 
@@ -116,7 +123,7 @@ static float score_eviction(const score_t *score, float s0, uint32_t idle)
 
 static void score_hits(void *self, rudder_nodes_t *nodes, const int32_t *node, int64_t n)
 {
-    ((score_t *)self)->selected_for = -1;
+    ((score_t *)self)->selected = 0;
     for (int64_t i = 0; i < n; i++) {
         score_state_t *state = score_state(nodes, node[i]);
         state->anchor++;
@@ -151,7 +158,6 @@ static void score_started(void *self, rudder_nodes_t *nodes, const int32_t *node
 static void score_restored(void *self, rudder_nodes_t *nodes, const int32_t *node, int64_t n)
 {
     score_t *score = self;
-    score->selected_for = -1;
     for (int64_t i = 0; i < n; i++) {
         const int32_t slot = nodes_slot(nodes_record(nodes, node[i]));
         if (slot >= 0) {
@@ -166,7 +172,6 @@ static void score_dropped(void *self, rudder_nodes_t *nodes, int32_t node, int32
     (void)slot;
     score_state_t *state = score_state(nodes, node);
     state->score = score_eviction(score, state->score, (uint32_t)nodes->minibatch - state->anchor);
-    score->selected_for = -1;
 }
 
 /* ---- Replacement ------------------------------------------------------------------------------------------------ */
@@ -178,17 +183,25 @@ static uint32_t score_bits(float score) /* of a score >= 0: ordered as the score
     return bits;
 }
 
-static void score_observe(score_evidence_t *evidence, const score_state_t *state, uint32_t now)
+static inline int score_from_start(const score_state_t *state)
 {
-    evidence->uses += state->uses;
-    evidence->minibatches += now - state->clock;
+    return state->clock == 0;
+}
+
+static void score_observe(score_t *score, const score_state_t *state, uint32_t now)
+{
+    score_evidence_t *evidence = &score->evidence[score_from_start(state)];
+    const double uses = state->uses, minibatches = now - state->clock;
+    evidence->uses += uses;
+    evidence->minibatches += minibatches;
+    evidence->use_pairs += uses * (uses - 1);
+    evidence->minibatch_pairs += minibatches * (minibatches - 1);
 }
 
 static void score_find_victims(score_t *score, const rudder_nodes_t *nodes)
 {
     const uint32_t now = score_now(nodes);
     score->n_victims = 0;
-    score->inside = (score_evidence_t){0};
     for (int64_t slot = 0; slot < nodes->capacity; slot++) {
         const int32_t node = nodes->slot_node[slot];
         if (slot + 16 < nodes->capacity && nodes->slot_node[slot + 16] >= 0) {
@@ -199,7 +212,7 @@ static void score_find_victims(score_t *score, const rudder_nodes_t *nodes)
         }
         const score_state_t *state = score_state(nodes, node);
         const uint32_t idle = now - state->anchor;
-        score_observe(&score->inside, state, now);
+        score_observe(score, state, now);
         if (idle >= (uint32_t)score->threshold[slot]) {
             const uint32_t cold = ~score_bits(score_eviction(score, state->score, idle));
             score->victims[score->n_victims++] =
@@ -213,7 +226,6 @@ static void score_find_candidates(score_t *score, const rudder_nodes_t *nodes, i
     const uint32_t now = score_now(nodes);
     rank_top_t top = {.items = score->chosen, .capacity = score->n_chosen_max, .k = room};
     score->n_candidates = 0;
-    score->outside = (score_evidence_t){0};
     for (int32_t node = 0; node < nodes->count; node++) {
         const nodes_record_t *record = nodes_record(nodes, node);
         const score_state_t *state = (const score_state_t *)(record + 1);
@@ -221,7 +233,7 @@ static void score_find_candidates(score_t *score, const rudder_nodes_t *nodes, i
             const uint64_t key = (uint64_t)score_bits(state->score) << 1 | (uint64_t)nodes_missed(nodes, record);
             rank_top_add(&top, (rank_item_t){.key = key, .id = record->id, .node = node});
             score->n_candidates++;
-            score_observe(&score->outside, state, now);
+            score_observe(score, state, now);
         }
     }
     score->n_swaps = rank_top_end(&top);
@@ -229,9 +241,10 @@ static void score_find_candidates(score_t *score, const rudder_nodes_t *nodes, i
 
 static void score_select(score_t *score, const rudder_nodes_t *nodes)
 {
-    if (score->selected_for == nodes->minibatch) {
+    if (score->selected) {
         return;
     }
+    memset(score->evidence, 0, sizeof score->evidence);
     score_find_victims(score, nodes);
     score_find_candidates(score, nodes, nodes->free + score->n_victims);
     rank_sort(score->chosen, score->n_swaps);
@@ -239,7 +252,7 @@ static void score_select(score_t *score, const rudder_nodes_t *nodes)
     if (leave > 0 && leave < score->n_victims) {
         rank_select(score->victims, score->n_victims, leave);
     }
-    score->selected_for = nodes->minibatch;
+    score->selected = 1;
 }
 
 static int64_t score_replace(void *self, rudder_nodes_t *nodes)
@@ -260,14 +273,24 @@ static int64_t score_replace(void *self, rudder_nodes_t *nodes)
         entered->anchor = now;
         score->threshold[slot] = score_threshold(score, entered->score);
     }
-    score->selected_for = -1;
     return score->n_swaps;
 }
 
-static double score_rate(const score_evidence_t *kind, const score_state_t *state, uint32_t now)
+static score_prior_t score_prior(const score_evidence_t *kind)
 {
-    const double mean = kind->minibatches > 0 ? kind->uses / kind->minibatches : 0;
-    return (state->uses + mean * SCORE_PRIOR) / (now - state->clock + (double)SCORE_PRIOR);
+    if (kind->uses == 0 || kind->minibatch_pairs == 0) {
+        return (score_prior_t){.mean = 0, .minibatches = 1};
+    }
+    const double mean = kind->uses / kind->minibatches;
+    const double variance = kind->use_pairs / kind->minibatch_pairs - mean * mean;
+    const double most = SCORE_PRIOR_MOST;
+    return (score_prior_t){.mean = mean, .minibatches = variance * most > mean ? mean / variance : most};
+}
+
+static double score_rate(const score_prior_t priors[2], const score_state_t *state, uint32_t now)
+{
+    const score_prior_t *prior = &priors[score_from_start(state)];
+    return (state->uses + prior->mean * prior->minibatches) / ((now - state->clock) + prior->minibatches);
 }
 
 static void score_outlook(void *self, rudder_nodes_t *nodes, rudder_outlook_t *outlook)
@@ -275,16 +298,16 @@ static void score_outlook(void *self, rudder_nodes_t *nodes, rudder_outlook_t *o
     score_t *score = self;
     const uint32_t now = score_now(nodes);
     score_select(score, nodes);
+    const score_prior_t priors[2] = {score_prior(&score->evidence[0]), score_prior(&score->evidence[1])};
     *outlook =
         (rudder_outlook_t){.stale = score->n_victims, .candidates = score->n_candidates, .swaps = score->n_swaps};
     for (int64_t i = 0; i < score->n_swaps; i++) {
         const rank_item_t *item = &score->chosen[i];
         outlook->cost += !(item->key & 1);
-        outlook->saving_per_minibatch += score_rate(&score->outside, score_state(nodes, (int32_t)item->node), now);
+        outlook->saving_per_minibatch += score_rate(priors, score_state(nodes, (int32_t)item->node), now);
     }
     for (int64_t i = 0; i < score->n_swaps - nodes->free; i++) {
-        outlook->saving_per_minibatch -=
-            score_rate(&score->inside, score_state(nodes, (int32_t)score->victims[i].node), now);
+        outlook->saving_per_minibatch -= score_rate(priors, score_state(nodes, (int32_t)score->victims[i].node), now);
     }
 }
 

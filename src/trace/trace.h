@@ -1,0 +1,26 @@
+/* A recorded trace: the remote ids of every minibatch of a run on one rank, and its halo. */
+#ifndef RUDDER_TRACE_TRACE_H
+#define RUDDER_TRACE_TRACE_H
+
+#include <stdint.h>
+
+#include "rudder/status.h"
+
+typedef struct trace {
+    int64_t *ids, *offsets; /* minibatch t: ids[offsets[t] .. offsets[t + 1]) */
+    int64_t n_ids, n_minibatches;
+    int64_t most_ids; /* of one minibatch */
+    int64_t *halo;
+    uint32_t *halo_degree;
+    int64_t n_halo;
+    int64_t distinct; /* ids of the trace */
+} trace_t;
+
+/*
+ * Reads a trace from a .npz archive: `ids` (<u4 or <i8, concatenated), `offsets` (<i8), `halo` (as ids), `halo_degree`
+ * (<u4). Errors: IO, DATA (also offsets that do not ascend from 0 to the number of ids), MEMORY.
+ */
+rudder_status_t trace_read_npz(const char *path, trace_t *trace, rudder_error_t *error);
+void trace_free(trace_t *trace);
+
+#endif
