@@ -21,14 +21,6 @@ typedef struct cli_entry {
     const char *summary;
 } cli_entry_t;
 
-/* Weak: a sub-command that is not linked in is not listed. */
-#pragma weak cli_import
-#pragma weak cli_partition
-#pragma weak cli_inspect
-#pragma weak cli_train
-#pragma weak cli_agent
-#pragma weak cli_doctor
-
 enum { CLI_COMMANDS = 6 };
 static const cli_entry_t cli_commands[CLI_COMMANDS] = {
     {"import", cli_import, "read a data set (OGB, WordNet) into a graph directory"},
@@ -93,9 +85,7 @@ static void cli_help(FILE *file)
             "Trains graph neural networks over MPI; a buffer of remote features is steered while training runs.\n\n"
             "Commands:\n");
     for (int i = 0; i < CLI_COMMANDS; i++) {
-        if (cli_commands[i].run != NULL) {
-            fprintf(file, "  %-12s%s\n", cli_commands[i].name, cli_commands[i].summary);
-        }
+        fprintf(file, "  %-12s%s\n", cli_commands[i].name, cli_commands[i].summary);
     }
     fprintf(
         file,
@@ -138,7 +128,7 @@ static int cli_version(void)
 static const cli_entry_t *cli_find(const char *name)
 {
     for (int i = 0; i < CLI_COMMANDS; i++) {
-        if (cli_commands[i].run != NULL && strcmp(name, cli_commands[i].name) == 0) {
+        if (strcmp(name, cli_commands[i].name) == 0) {
             return &cli_commands[i];
         }
     }
@@ -148,13 +138,10 @@ static const cli_entry_t *cli_find(const char *name)
 static int cli_unknown(const char *name)
 {
     const char *names[CLI_COMMANDS];
-    int32_t n = 0;
     for (int i = 0; i < CLI_COMMANDS; i++) {
-        if (cli_commands[i].run != NULL) {
-            names[n++] = cli_commands[i].name;
-        }
+        names[i] = cli_commands[i].name;
     }
-    const char *nearest = text_nearest(name, names, n);
+    const char *nearest = text_nearest(name, names, CLI_COMMANDS);
     log_line(LOG_ERROR, "unknown command \"%s\"; %s%s%s", name, nearest != NULL ? "did you mean \"" : "",
              nearest != NULL ? nearest : "\"rudder --help\" lists them", nearest != NULL ? "\"?" : "");
     return cli_exit_code(RUDDER_E_USAGE);
