@@ -1,6 +1,6 @@
 /*
- * rudder train: options, the launch under MPI, and what a rank says at its end. The command that a user types is either the
- * launcher's parent (it starts mpirun and passes the exit code on) or, under mpirun and srun, a rank.
+ * rudder train: options, the launch under MPI, and what a rank says at its end. The command that a user types is
+ * either the launcher's parent (it starts mpirun and passes the exit code on) or, under mpirun and srun, a rank.
  */
 #include <math.h>
 #include <stdlib.h>

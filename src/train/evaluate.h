@@ -1,6 +1,7 @@
 /*
- * Evaluation with all neighbours, layer by layer over the owned nodes of every rank: exact, and each node is computed once.
- * Rows of halo nodes come over an exchange of its own, past the buffer and its statistics and past any emulated link.
+ * Evaluation with all neighbours, layer by layer over the owned nodes of every rank: exact, and each node is computed
+ * once. Rows of halo nodes come over an exchange of its own, past the buffer and its statistics and past any emulated
+ * link.
  */
 #ifndef RUDDER_TRAIN_EVALUATE_H
 #define RUDDER_TRAIN_EVALUATE_H

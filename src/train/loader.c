@@ -1,6 +1,6 @@
 /*
- * The loader. Ranks fetch rows together (the exchange is collective): each round moves a bounded number of rows and ranks
- * go on until none has more, so that a rank with a large fill does not hold up the others' misses.
+ * The loader. Ranks fetch rows together (the exchange is collective): each round moves a bounded number of rows and
+ * ranks go on until none has more, so that a rank with a large fill does not hold up the others' misses.
  */
 #include "train/loader.h"
 

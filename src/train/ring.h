@@ -1,6 +1,7 @@
 /*
- * A bounded hand-over of slots from one producer to one consumer, in order: how minibatches go from the loader thread to
- * the compute thread. Whoever must wait sleeps. The slots themselves belong to the caller; the ring speaks of numbers.
+ * A bounded hand-over of slots from one producer to one consumer, in order: how minibatches go from the loader thread
+ * to the compute thread. Whoever must wait sleeps. The slots themselves belong to the caller; the ring speaks of
+ * numbers.
  */
 #ifndef RUDDER_TRAIN_RING_H
 #define RUDDER_TRAIN_RING_H

@@ -1,6 +1,6 @@
 /*
- * A rank of a training run: loads, trains, reports. Failures while loading are agreed on by all ranks, so that one message
- * is told; a failure later is this rank's own and ends the job.
+ * A rank of a training run: loads, trains, reports. Failures while loading are agreed on by all ranks, so that one
+ * message is told; a failure later is this rank's own and ends the job.
  */
 #include "train/train.h"
 

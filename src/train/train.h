@@ -1,6 +1,6 @@
 /*
- * The native trainer: one rank of a distributed training run. A loader thread samples minibatches and fetches their rows
- * through the buffer, some minibatches ahead of the compute thread that trains on them.
+ * The native trainer: one rank of a distributed training run. A loader thread samples minibatches and fetches their
+ * rows through the buffer, some minibatches ahead of the compute thread that trains on them.
  *
  * Training is bit-identical whatever the buffer does: minibatches depend on the seed alone, rows on the graph alone.
  */
@@ -106,8 +106,8 @@ typedef struct train_config {
 
     void (*echo)(void *context, json_t *json); /* writes the options into an open object of config.json */
     /*
-     * Rank 0: the result is complete, or the run has failed or is stopped by a signal. Called once, from whichever thread
-     * finds that out.
+     * Rank 0: the result is complete, or the run has failed or is stopped by a signal. Called once, from whichever
+     * thread finds that out.
      */
     void (*finished)(void *context, const train_result_t *result);
     /* A signal asks this rank to stop; called from a thread of its own after `finished`, must end the process. */
