@@ -336,8 +336,8 @@ rudder_status_t npy_open(const char *path, npy_t *npy, rudder_error_t *error)
     const size_t bytes = (size_t)info.st_size;
     map = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
     if (map == MAP_FAILED) {
-        status = RUDDER_FAIL(error, RUDDER_E_IO, "%s: %zu bytes cannot be mapped: %s", npy_name(path), bytes,
-                             strerror(errno));
+        status = RUDDER_FAIL(error, errno == ENOMEM ? RUDDER_E_MEMORY : RUDDER_E_IO,
+                             "%s: %zu bytes cannot be mapped: %s", npy_name(path), bytes, strerror(errno));
         goto end;
     }
     npy_t opened;

@@ -32,7 +32,7 @@ typedef struct npy {
 rudder_status_t npy_parse_header(const void *bytes, size_t n, int64_t file_bytes, const char *name, npy_t *npy,
                                  size_t *data_offset, rudder_error_t *error);
 
-/* Maps a file read-only. Errors: IO (no such file), DATA. The file must not shrink while it is mapped. */
+/* Maps a file read-only. Errors: IO (no such file), DATA, MEMORY. The file must not shrink while it is mapped. */
 rudder_status_t npy_open(const char *path, npy_t *npy, rudder_error_t *error);
 void npy_close(npy_t *npy);
 

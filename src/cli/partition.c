@@ -150,7 +150,12 @@ int cli_partition(int argc, char **argv)
     const make_options_t options = {.method = values.method == 0 ? MAKE_METIS : MAKE_RANDOM,
                                     .n_parts = (int32_t)values.parts,
                                     .seed = (uint64_t)values.seed};
-    exit_code = values.dry_run ? cli_partition_dry_run(&graph, &options) : cli_partition_run(&graph, &options, &values);
+    if (make_check(&graph, &options, &error) != RUDDER_OK) {
+        exit_code = cli_fail(&error);
+    } else {
+        exit_code =
+            values.dry_run ? cli_partition_dry_run(&graph, &options) : cli_partition_run(&graph, &options, &values);
+    }
     graph_close(&graph);
     return exit_code;
 }

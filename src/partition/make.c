@@ -423,6 +423,16 @@ void make_needs(int64_t n_nodes, int64_t n_edges, int32_t n_feat, const make_opt
     *disk = n * (4 * (int64_t)n_feat + 8 + 4 + 1 + 8 + 16) + 8 * e + 12 * halo + 8 * parts + 128 * (8 * parts + 3);
 }
 
+rudder_status_t make_check(const graph_t *graph, const make_options_t *options, rudder_error_t *error)
+{
+    if (options->n_parts < 1 || options->n_parts > graph->n_nodes) {
+        return RUDDER_FAIL(error, RUDDER_E_USAGE,
+                           "--parts: expected 1..%" PRId64 ", at most the nodes of %s, found %" PRId32, graph->n_nodes,
+                           graph->name, options->n_parts);
+    }
+    return RUDDER_OK;
+}
+
 static void make_free(make_t *m)
 {
     csr_free(&m->undirected);
@@ -441,11 +451,7 @@ rudder_status_t make_parts(const graph_t *graph, const char *directory, const ma
     int64_t n_train = 0;
     make_t m = {.graph = graph, .directory = directory, .options = options, .report = report};
     *report = (make_report_t){.n_parts = options->n_parts};
-    if (options->n_parts < 1 || options->n_parts > graph->n_nodes) {
-        return RUDDER_FAIL(error, RUDDER_E_USAGE,
-                           "--parts: expected 1..%" PRId64 ", at most the nodes of %s, found %" PRId32, graph->n_nodes,
-                           graph->name, options->n_parts);
-    }
+    RUDDER_TRY(make_check(graph, options, error));
     rudder_status_t status = RUDDER_OK;
     m.part = malloc(n * sizeof *m.part);
     m.new_id = malloc(n * sizeof *m.new_id);

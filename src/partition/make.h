@@ -33,6 +33,9 @@ typedef struct make_report {
     double node_imbalance, train_imbalance; /* largest part over mean */
 } make_report_t;
 
+/* Whether the options fit the graph. Errors: USAGE (more parts than nodes). */
+rudder_status_t make_check(const graph_t *graph, const make_options_t *options, rudder_error_t *error);
+
 /* Bytes of memory at the peak and of disk, both at most; nothing is allocated. */
 void make_needs(int64_t n_nodes, int64_t n_edges, int32_t n_feat, const make_options_t *options, int64_t *memory,
                 int64_t *disk);
