@@ -201,7 +201,7 @@ def main():
             print_agent_cost(by_link[label])
     print("\nrows fetched = misses + fill, over all ranks; saved and ratio are against no buffer; age = minibatches from "
           "question to use.\nvalid = validation accuracy after the last epoch; on the features alone (an MLP) it is %.3f. "
-          "The losses of every epoch\nwere the same bits in all %d runs." % (mlp["valid"][-1], len(rows) * len(links)))
+          "The losses of every epoch\nwere the same bits in all %d runs." % (mlp["valid"][-1], sum(len(r) for r in by_link.values())))
     if args.model:
         print_decision(by_link[links[-1][0]]["score, llm"])
     print_verdict(by_link)
