@@ -1,4 +1,4 @@
-/* What a run tells at its end: summary.json for programs (docs/formats-run.md), a table for people. */
+/* What a run tells at its end: summary.json for programs (docs/formats.md), a table for people. */
 #ifndef RUDDER_REPORT_SUMMARY_H
 #define RUDDER_REPORT_SUMMARY_H
 

@@ -1,5 +1,5 @@
 /*
- * The run directory (docs/formats-run.md) as one rank writes it: steps.rankN.jsonl from the compute thread,
+ * The run directory (docs/formats.md) as one rank writes it: steps.rankN.jsonl from the compute thread,
  * decisions.rankN.jsonl from the thread that calls the library. Only whole lines are handed to the system, so that a
  * killed run leaves files that can be read.
  */
