@@ -138,23 +138,41 @@ static rudder_status_t config_read_policy(config_t *config, rudder_error_t *erro
                        config_hint(text_nearest(start, starts, STARTS), hint, sizeof hint));
 }
 
+/* What is known of a decider before it has memory: all of one that keeps nothing, only the name of another. */
+static rudder_status_t config_probe(const config_t *config, const char *name, rudder_decider_t *decider,
+                                    rudder_error_t *error)
+{
+    if (decide_memory(name) == 0) {
+        return decide_open(name, &config->given, NULL, decider, error);
+    }
+    *decider = (rudder_decider_t){.size = sizeof *decider, .name = name};
+    return RUDDER_OK;
+}
+
 static rudder_status_t config_read_decider(config_t *config, rudder_error_t *error)
 {
     const rudder_config_t *given = &config->given;
     const rudder_decider_t *table = given->decider_table;
     const char *name = given->decider != NULL ? given->decider : "never";
+    rudder_decider_t fallback;
     if (table != NULL && (table->size < sizeof *table || table->name == NULL || table->decide == NULL)) {
         return RUDDER_FAIL(error, RUDDER_E_ARGUMENT,
                            "decider_table: expected a name, `decide` and a size of %zu, found %zu", sizeof *table,
                            table->size);
     }
+    if (config->given.fallback == NULL) {
+        config->given.fallback = "gain";
+    }
+    RUDDER_TRY(config_probe(config, config->given.fallback, &fallback, error));
+    if (decide_memory(config->given.fallback) != 0 || !(fallback.flags & RUDDER_DECIDER_INLINE)) {
+        return RUDDER_FAIL(error, RUDDER_E_UNSUPPORTED, "fallback \"%s\": expected a rule: never, fixed:N or gain",
+                           config->given.fallback);
+    }
     config->decider_name = table == NULL ? name : NULL;
     if (table != NULL) {
         config->decider = *table;
-    } else if (decide_memory(name) == 0) { /* keeps nothing: opened to learn its interval, and whether there is one */
-        RUDDER_TRY(decide_open(name, given, NULL, &config->decider, error));
     } else {
-        config->decider = (rudder_decider_t){.size = sizeof config->decider, .name = name};
+        RUDDER_TRY(config_probe(config, name, &config->decider, error));
     }
     if (!(config->policy->flags & RUDDER_POLICY_REPLACES) && (table != NULL || strcmp(name, "never") != 0)) {
         return RUDDER_FAIL(error, RUDDER_E_UNSUPPORTED, "decider %s: policy %s %s; --decider works with score",

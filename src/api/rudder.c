@@ -56,7 +56,7 @@ struct rudder {
 
     controller_t *controller;
     rudder_decider_t decider, fallback;
-    int decider_open, fallback_open;
+    int decider_open;
     rudder_progress_t progress;
     int unreported; /* a replacement was ordered and the controller has not heard what came of it */
 
@@ -133,8 +133,8 @@ static controller_config_t rudder_controller_config(const config_t *config)
 
 /* The pieces of the block that are only needed while opening. */
 typedef struct rudder_pieces {
-    void *controller, *decider, *fallback;
-    size_t controller_bytes, decider_bytes, fallback_bytes;
+    void *controller, *decider;
+    size_t controller_bytes, decider_bytes;
 } rudder_pieces_t;
 
 static void *rudder_take(arena_t *arena, size_t bytes, size_t *taken)
@@ -166,7 +166,6 @@ static void rudder_layout(arena_t *arena, const config_t *config, rudder_t *hand
     pieces->controller = rudder_take(arena, (size_t)controller_memory(&controller), &pieces->controller_bytes);
     const int64_t decider_bytes = config->decider_name == NULL ? 0 : decide_memory(config->decider_name);
     pieces->decider = rudder_take(arena, (size_t)decider_bytes, &pieces->decider_bytes);
-    pieces->fallback = rudder_take(arena, (size_t)decide_memory(config->given.fallback), &pieces->fallback_bytes);
     if (handle != NULL) {
         handle->plans = plans;
         handle->open = open;
@@ -269,18 +268,12 @@ static rudder_status_t rudder_open_control(rudder_t *handle, const config_t *con
     controller_config_t controller = rudder_controller_config(config);
     memset(pieces->controller, 0, pieces->controller_bytes);
     memset(pieces->decider, 0, pieces->decider_bytes);
-    memset(pieces->fallback, 0, pieces->fallback_bytes);
     handle->decider = config->decider;
     if (config->decider_name != NULL) {
         RUDDER_TRY(decide_open(config->decider_name, &config->given, pieces->decider, &handle->decider, error));
         handle->decider_open = 1;
     }
-    RUDDER_TRY(decide_open(config->given.fallback, &config->given, pieces->fallback, &handle->fallback, error));
-    handle->fallback_open = 1;
-    if (!(handle->fallback.flags & RUDDER_DECIDER_INLINE)) {
-        return RUDDER_FAIL(error, RUDDER_E_UNSUPPORTED, "fallback \"%s\": expected a decider that answers at once",
-                           config->given.fallback);
-    }
+    RUDDER_TRY(decide_open(config->given.fallback, &config->given, NULL, &handle->fallback, error));
     controller.decider = &handle->decider;
     controller.fallback = &handle->fallback;
     assert((size_t)controller_memory(&controller) <= pieces->controller_bytes);
@@ -295,9 +288,6 @@ static void rudder_free(rudder_t *handle, int32_t timeout_ms)
     }
     if (handle->decider_open && handle->decider.close != NULL) {
         handle->decider.close(handle->decider.self);
-    }
-    if (handle->fallback_open && handle->fallback.close != NULL) {
-        handle->fallback.close(handle->fallback.self);
     }
     for (int32_t i = 0; i < handle->n_types; i++) {
         rudder_nodes_t *nodes = &handle->nodes[i];
