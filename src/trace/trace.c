@@ -60,27 +60,15 @@ static rudder_status_t trace_read_offsets(npz_t *npz, trace_t *trace, rudder_err
                               (long long)trace->n_ids);
 }
 
-static int trace_compare(const void *a, const void *b)
+static rudder_status_t trace_check_ids(const char *name, const int64_t *ids, int64_t n, rudder_error_t *error)
 {
-    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
-static rudder_status_t trace_count_distinct(trace_t *trace, rudder_error_t *error)
-{
-    int64_t *sorted = malloc((size_t)(trace->n_ids + 1) * sizeof *sorted);
-    if (sorted == NULL) {
-        return RUDDER_FAIL(error, RUDDER_E_MEMORY, "ids: no memory to count %lld", (long long)trace->n_ids);
+    for (int64_t i = 0; i < n; i++) {
+        if (ids[i] < 0) {
+            return RUDDER_FAIL(error, RUDDER_E_DATA, "%s[%lld]: expected an id >= 0, found %lld", name, (long long)i,
+                               (long long)ids[i]);
+        }
     }
-    memcpy(sorted, trace->ids, (size_t)trace->n_ids * sizeof *sorted);
-    qsort(sorted, (size_t)trace->n_ids, sizeof *sorted, trace_compare);
-    for (int64_t i = 0; i < trace->n_ids; i++) {
-        trace->distinct += i == 0 || sorted[i] != sorted[i - 1];
-    }
-    const int64_t lowest = trace->n_ids > 0 ? sorted[0] : 0;
-    free(sorted);
-    return lowest >= 0 ? RUDDER_OK
-                       : RUDDER_FAIL(error, RUDDER_E_DATA, "ids: expected ids >= 0, found %lld", (long long)lowest);
+    return RUDDER_OK;
 }
 
 rudder_status_t trace_read_npz(const char *path, trace_t *out, rudder_error_t *error)
@@ -99,7 +87,10 @@ rudder_status_t trace_read_npz(const char *path, trace_t *out, rudder_error_t *e
         status = trace_read_degree(npz, &trace, error);
     }
     if (status == RUDDER_OK) {
-        status = trace_count_distinct(&trace, error);
+        status = trace_check_ids("ids", trace.ids, trace.n_ids, error);
+    }
+    if (status == RUDDER_OK) {
+        status = trace_check_ids("halo", trace.halo, trace.n_halo, error);
     }
     npz_close(npz);
     if (status != RUDDER_OK) {

@@ -13,7 +13,6 @@ typedef struct trace {
     int64_t *halo;
     uint32_t *halo_degree;
     int64_t n_halo;
-    int64_t distinct; /* ids of the trace */
 } trace_t;
 
 /*
