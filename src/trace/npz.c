@@ -241,11 +241,11 @@ static rudder_status_t npz_find(const npz_t *npz, const char *name, npz_member_t
 static rudder_status_t npz_packed(const npz_t *npz, const char *name, const npz_member_t *member, uint64_t *at,
                                   rudder_error_t *error)
 {
-    const unsigned char *local = npz->bytes + member->local;
-    if (!npz_inside(member->local, NPZ_LOCAL_BYTES, npz->size) || npz_u32(local) != NPZ_LOCAL) {
+    if (!npz_inside(member->local, NPZ_LOCAL_BYTES, npz->size) || npz_u32(npz->bytes + member->local) != NPZ_LOCAL) {
         return RUDDER_FAIL(error, RUDDER_E_DATA, "%s: %s: expected the member at byte %llu, found none", npz->path,
                            name, (unsigned long long)member->local);
     }
+    const unsigned char *local = npz->bytes + member->local;
     *at = member->local + NPZ_LOCAL_BYTES + npz_u16(local + 26) + npz_u16(local + 28);
     if (!npz_inside(*at, member->packed, npz->size)) {
         return RUDDER_FAIL(error, RUDDER_E_DATA, "%s: %s: expected %llu bytes, found the end of the file", npz->path,
