@@ -159,6 +159,7 @@ static int cli_import_run(int ogb, const char *source, const cli_import_values_t
     import_report_t report;
     char name[64], aside[FILES_MAX_PATH], path[FILES_MAX_PATH];
     const double start = clock_seconds();
+    log_setup(LOG_INFO, -1, 1);
     if (files_folder_open(values->output, "graph.json", values->force, &folder, &error) != RUDDER_OK) {
         return cli_fail(&error);
     }

@@ -106,6 +106,7 @@ static int cli_partition_run(const graph_t *graph, const make_options_t *options
     make_report_t report = {0};
     char aside[FILES_MAX_PATH], path[FILES_MAX_PATH];
     const double start = clock_seconds();
+    log_setup(LOG_INFO, -1, 1);
     if (files_folder_open(values->output, "parts.json", values->force, &folder, &error) != RUDDER_OK) {
         return cli_fail(&error);
     }

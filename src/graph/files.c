@@ -4,11 +4,13 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -177,10 +179,12 @@ rudder_status_t files_json_write(const char *directory, const char *name, const 
 
 /* ---- folders ------------------------------------------------------------------------------------------------------- */
 
+/* .npy and .json files, and what a killed writer of one leaves ("feat.npy.123.tmp"). */
 static int files_is_ours(const char *name)
 {
     const size_t n = strlen(name);
-    return (n > 4 && strcmp(name + n - 4, ".npy") == 0) || (n > 5 && strcmp(name + n - 5, ".json") == 0);
+    return (n > 4 && strcmp(name + n - 4, ".npy") == 0) || (n > 5 && strcmp(name + n - 5, ".json") == 0) ||
+           (n > 4 && strcmp(name + n - 4, ".tmp") == 0 && strstr(name, ".npy.") != NULL);
 }
 
 /* Entries of a folder that are not .npy or .json files, nor (`depth` times) folders of such; -1: not a folder. */
@@ -211,29 +215,25 @@ static int64_t files_foreign(const char *path, int depth, int64_t *entries)
     return foreign;
 }
 
-/* Removes a folder that files_foreign() finds nothing foreign in, or that we wrote. */
-static void files_remove(const char *path)
+/* Empties a folder that files_foreign() finds nothing foreign in, or that we wrote. */
+static void files_clear(const char *path)
 {
     DIR *directory = opendir(path);
     if (directory == NULL) {
-        unlink(path);
         return;
     }
     for (struct dirent *entry; (entry = readdir(directory)) != NULL;) {
         char sub[FILES_MAX_PATH];
-        struct stat info;
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
-            files_join(path, entry->d_name, sub, NULL) != RUDDER_OK || lstat(sub, &info) != 0) {
+            files_join(path, entry->d_name, sub, NULL) != RUDDER_OK) {
             continue;
         }
-        if (S_ISDIR(info.st_mode)) {
-            files_remove(sub);
-        } else {
-            unlink(sub);
+        if (unlink(sub) != 0) {
+            files_clear(sub);
+            rmdir(sub);
         }
     }
     closedir(directory);
-    rmdir(path);
 }
 
 /* 1: may be replaced, 0: is something else. */
@@ -248,6 +248,34 @@ static int files_replaceable(const char *path, const char *main_file)
     return foreign == 0 && (entries == 0 || files_exist(path, main_file));
 }
 
+/* Makes the work folder, or takes over what a killed process left of it. */
+static rudder_status_t files_folder_take(files_folder_t *folder, rudder_error_t *error)
+{
+    struct stat opened, named;
+    int64_t entries = 0;
+    if (mkdir(folder->work, 0777) != 0 && errno != EEXIST) {
+        return RUDDER_FAIL(error, RUDDER_E_IO, "%s: cannot be made: %s", folder->work, strerror(errno));
+    }
+    folder->lock = open(folder->work, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder->lock < 0) {
+        return RUDDER_FAIL(error, RUDDER_E_IO, "%s: cannot be opened: %s", folder->work, strerror(errno));
+    }
+    /* The second look: the other process may have renamed the folder into place between our open and our lock. */
+    if (flock(folder->lock, LOCK_EX | LOCK_NB) != 0 || fstat(folder->lock, &opened) != 0 ||
+        stat(folder->work, &named) != 0 || opened.st_ino != named.st_ino) {
+        close(folder->lock);
+        return RUDDER_FAIL(error, RUDDER_E_IO, "%s: expected to write it alone, found another process at it",
+                           folder->path);
+    }
+    if (files_foreign(folder->work, 1, &entries) != 0) {
+        close(folder->lock);
+        return RUDDER_FAIL(error, RUDDER_E_ARGUMENT, "%s: expected the name to be free for work, found other content",
+                           folder->work);
+    }
+    files_clear(folder->work);
+    return RUDDER_OK;
+}
+
 rudder_status_t files_folder_open(const char *path, const char *main_file, int force, files_folder_t *folder,
                                   rudder_error_t *error)
 {
@@ -259,10 +287,10 @@ rudder_status_t files_folder_open(const char *path, const char *main_file, int f
         return RUDDER_FAIL(error, RUDDER_E_ARGUMENT, "the output folder: expected a path of 1 to %d bytes, found %zu",
                            FILES_MAX_PATH - 32, n);
     }
-    files_folder_t f = {.main_file = main_file};
+    files_folder_t f = {.main_file = main_file, .lock = -1};
     memcpy(f.path, path, n);
     memcpy(f.work, path, n);
-    snprintf(f.work + n, sizeof f.work - n, ".%ld.tmp", (long)getpid());
+    strcpy(f.work + n, ".tmp");
     if (!force && !files_replaceable(f.path, main_file)) {
         return RUDDER_FAIL(
             error, RUDDER_E_ARGUMENT,
@@ -270,10 +298,7 @@ rudder_status_t files_folder_open(const char *path, const char *main_file, int f
             "content; --force moves it aside",
             f.path, main_file);
     }
-    files_remove(f.work);
-    if (mkdir(f.work, 0777) != 0) {
-        return RUDDER_FAIL(error, RUDDER_E_IO, "%s: cannot be made: %s", f.work, strerror(errno));
-    }
+    RUDDER_TRY(files_folder_take(&f, error));
     *folder = f;
     return RUDDER_OK;
 }
@@ -301,8 +326,10 @@ rudder_status_t files_folder_close(files_folder_t *folder, char *aside, rudder_e
                            strerror(errno));
     }
     if (old[0] != '\0') {
-        files_remove(old);
+        files_clear(old);
+        rmdir(old);
     }
+    close(folder->lock);
     *folder = (files_folder_t){0};
     return RUDDER_OK;
 }
@@ -310,7 +337,9 @@ rudder_status_t files_folder_close(files_folder_t *folder, char *aside, rudder_e
 void files_folder_abandon(files_folder_t *folder)
 {
     if (folder->work[0] != '\0') {
-        files_remove(folder->work);
+        files_clear(folder->work);
+        rmdir(folder->work);
+        close(folder->lock);
     }
     *folder = (files_folder_t){0};
 }

@@ -50,17 +50,21 @@ rudder_status_t files_read(const char *path, int64_t most, char **text, int64_t 
 /* Whether directory/name exists. */
 int files_exist(const char *directory, const char *name);
 
-/* A folder in the making: files are written into `work`, which takes the place of `path` when all is done. */
+/*
+ * A folder in the making: files are written into `work` ("PATH.tmp"), which takes the place of `path` when all is done. What a
+ * killed process left there is cleared by the next one; a lock on it keeps two apart.
+ */
 typedef struct files_folder {
     char path[FILES_MAX_PATH];
-    char work[FILES_MAX_PATH];
+    char work[FILES_MAX_PATH]; /* "": there is none */
+    int lock;
     const char *main_file; /* "graph.json": marks folders of this kind */
 } files_folder_t;
 
 /*
  * Starts a folder. What stands at `path` may be nothing, an empty folder, or a folder that holds main_file and nothing
  * but .npy and .json files and folders of such: it is replaced. Anything else: ARGUMENT, unless `force`: then it is moved
- * aside to a new name. Errors: ARGUMENT, IO.
+ * aside to a new name. Errors: ARGUMENT, IO (another process is writing it, too).
  */
 rudder_status_t files_folder_open(const char *path, const char *main_file, int force, files_folder_t *folder,
                                   rudder_error_t *error);

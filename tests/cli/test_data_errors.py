@@ -350,6 +350,8 @@ class Import(Folder):
             else:
                 self.assertEqual(run("inspect", output)[0], 0)
                 shutil.rmtree(output)
+        self.assertEqual(run("import", "wordnet", "-o", output, "--width", 8)[0], 0)  # clears what was left
+        self.assertEqual(sorted(os.listdir(self.root)), ["graph", "wordnet"])
 
     def test_memory(self):
         """With too little memory it says so, or falls back and says that; never a crash, never half a directory."""

@@ -288,6 +288,22 @@ static void test_folders(void **state)
     files_folder_abandon(&folder);
     files_folder_abandon(&folder);
     assert_content(small_path("out/graph.json"), "third");
+
+    files_folder_t second; /* two at once: the later one is told; what is left of a killed one is cleared */
+    assert_int_equal(RUDDER_OK, files_folder_open(path, "graph.json", 0, &folder, &error));
+    write_text(small_path("out.tmp/feat.npy.123.tmp"), "half");
+    assert_int_equal(RUDDER_E_IO, files_folder_open(path, "graph.json", 0, &second, &error));
+    assert_non_null(strstr(error.text, "another process"));
+    close(folder.lock);
+    assert_int_equal(RUDDER_OK, make_folder(path, 0, "fourth", aside, &error));
+    assert_content(small_path("out/graph.json"), "fourth");
+    assert_int_equal(-1, access(small_path("out/feat.npy.123.tmp"), F_OK));
+    assert_int_equal(0, mkdir(small_path("out.tmp"), 0777)); /* a name that the user has given to something else */
+    write_text(small_path("out.tmp/notes.txt"), "mine");
+    assert_int_equal(RUDDER_E_ARGUMENT, make_folder(path, 1, "fifth", aside, &error));
+    assert_content(small_path("out.tmp/notes.txt"), "mine");
+    assert_int_equal(0, unlink(small_path("out.tmp/notes.txt")));
+    assert_int_equal(0, rmdir(small_path("out.tmp")));
     char command[400];
     snprintf(command, sizeof command, "test -z \"$(ls %s | grep tmp)\"", small_folder);
     assert_int_equal(0, system(command));
