@@ -239,11 +239,13 @@ class BadParts(Cases, Folder):
         super().setUp()
         self.partition()
         self.base = self.parts
+        self.trains = 2 if HAS_TRAIN else 0  # starting MPI takes its time: the first two cases of each test
 
     def readers(self):
         train = ("train", self.parts, "--ranks", 1, "--epochs", 1, "--batch", 4, "--fanout", "2,2", "--hidden", 4,
                  "--policy", "none", "--decider", "never", "--run-dir", f"{self.root}/run")
-        return [("inspect", self.parts)] + ([train] if HAS_TRAIN else [])
+        self.trains -= 1
+        return [("inspect", self.parts)] + ([train] if self.trains >= 0 else [])
 
     def changed(self, expected, found, **members):
         with open(f"{self.parts}/parts.json") as file:
