@@ -317,6 +317,7 @@ static rudder_status_t train_write_config(const train_t *train, rudder_error_t *
     json_int(&json, "cores", sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 0);
     json_end_object(&json);
     json_object(&json, "effective");
+    json_string(&json, "job", train->job);
     json_int(&json, "ranks", train->compute.size);
     json_int(&json, "threads", train->mine.threads);
     json_bool(&json, "loader_thread", train->threads_multiple);

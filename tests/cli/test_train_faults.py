@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Faults: whatever happens to the agent, training ends well; whatever ends training, nothing of it is left behind."""
+import json
 import os
 import signal
 import subprocess
 import tempfile
 import time
 
-from train_tools import TINY_MODEL, Checks, Run, command, community_graph, partition, train, why_no_model
+from train_tools import TINY_MODEL, Checks, Run, check_decisions, command, community_graph, partition, train, why_no_model
 
 TRAINING = ["--epochs", 2, "--batch", 20, "--fanout", "4,5", "--hidden", 16, "--seed", 3, "--eval", "end"]
 LLM = ["--policy", "score", "--decider", "llm", "--start", "empty", "--capacity", "50%", "--period", 2]
@@ -32,7 +33,6 @@ class Job:
         self.mark = "RUDDER_TEST_MARK=%d.%d" % (os.getpid(), Job.count)
         self.temporary = tempfile.mkdtemp(prefix="rudder-tmp-")
         self.shared = set(os.listdir("/dev/shm"))
-        self.sockets = sockets()
         name, value = self.mark.split("=")
         self.output = open(self.folder + ".log", "w+")
         self.process = subprocess.Popen(command(parts, self.folder, *options), stdin=subprocess.DEVNULL,
@@ -90,34 +90,36 @@ class Job:
         self.output.close()
         return Run(code, self.tell(), self.folder), seconds
 
+    def sockets(self):
+        """Addresses of this job's agent, in Linux's abstract namespace."""
+        config = read(os.path.join(self.folder, "config.json"))
+        address = "@rudder-agent-%d-%s" % (os.getuid(), json.loads(config)["effective"]["job"] if config else "")
+        return [line for line in read("/proc/net/unix").decode().splitlines() if line.endswith(address)]
+
+    def shared_files(self):
+        """New files in /dev/shm that bear the launcher's number or that no process has mapped."""
+        ours = "rudder-%d-" % self.process.pid
+        names = {n for n in os.listdir("/dev/shm") if n.startswith(ours) or not n.startswith("rudder-")} - self.shared
+        used = b"".join(read("/proc/%s/maps" % pid) for pid in filter(str.isdigit, os.listdir("/proc"))) if names else b""
+        return [name for name in names if name.startswith(ours) or b"/dev/shm/" + name.encode() not in used]
+
     def check_nothing_left(self, checks, what):
         end = time.time() + 5
-        while time.time() < end and (self.processes() or sockets() - self.sockets or unused_shared() - self.shared):
+        while time.time() < end and (self.processes() or self.sockets() or self.shared_files()):
             time.sleep(0.1)
         checks.equal(self.processes(), {}, what, "processes left")
-        checks.equal(sockets() - self.sockets, set(), what, "sockets left")
+        checks.equal(self.sockets(), [], what, "sockets left")
+        checks.equal(self.shared_files(), [], what, "shared memory left")
         checks.equal(os.listdir(self.temporary), [], what, "temporary files left")
-        checks.equal(unused_shared() - self.shared, set(), what, "shared memory left")
         if os.path.isdir(self.temporary) and not os.listdir(self.temporary):
             os.rmdir(self.temporary)
-
-
-def sockets():
-    """Names of agents in Linux's abstract namespace."""
-    return {line.split()[-1] for line in read("/proc/net/unix").decode().splitlines() if "@rudder-agent" in line}
-
-
-def unused_shared():
-    """Files in /dev/shm that no process has mapped: those of other jobs that live do not count."""
-    names = set(os.listdir("/dev/shm"))
-    used = b"".join(read("/proc/%s/maps" % pid) for pid in filter(str.isdigit, os.listdir("/proc")))
-    return {name for name in names if b"/dev/shm/" + name.encode() not in used}
 
 
 def check_agent_run(checks, what, run, expected, fallback=True):
     if checks.that(run.code == 0 and run.summary is not None, what, "exit code", run.code, run.output[-2500:]):
         decisions = run.summary["decisions"]
         checks.that(run.losses() == expected, what, "same losses")
+        check_decisions(checks, run, what)
         checks.equal(run.summary["status"], "ok", what, "status")
         checks.that(decisions["fallback"] > 0 or not fallback, what, "the fall-back is counted", decisions)
         checks.that(decisions["asked"] > 0, what, "decisions were asked", decisions)
@@ -198,6 +200,7 @@ def check_leftovers(checks, parts):
         job = Job(checks, parts, *LONG, *steering)
         job.wait_for_steps(checks, 20)
         ranks = job.ranks()
+        checks.that(job.sockets() or why_no_model(), "the agent's socket is seen while the job runs")
         if checks.equal(sorted(ranks), [0, 1], "ranks of the job"):
             os.kill(ranks[rank], signal.SIGKILL)
         run, seconds = job.end(checks, "SIGKILL to rank %d" % rank, [5], 10)

@@ -183,3 +183,26 @@ def check_books(checks, run, what):
             parts = sum(rank["time"][thread].values())
             checks.that(abs(parts - wall) <= 0.05 * wall, what, thread, "of rank", rank["rank"], "parts", parts, "wall", wall)
     checks.that(sum(summary["epoch_seconds"]) <= summary["seconds"], what, "epochs fit into the run")
+    check_decisions(checks, run, what)
+
+
+def check_decisions(checks, run, what):
+    """The log of decisions and the summary tell the same."""
+    logs = run.lines("decisions")
+    for rank in run.summary["ranks_detail"]:
+        lines, counts = logs[rank["rank"]], rank["decisions"]
+        what_rank = what + " decisions of rank %d:" % rank["rank"]
+        checks.equal([line["number"] for line in lines], list(range(len(lines))), what_rank, "numbers")
+        checks.equal(sum(line["asked"] >= 0 for line in lines), counts["asked"], what_rank, "asked")
+        checks.equal(sum(line["from_fallback"] for line in lines), counts["fallback"], what_rank, "fall-back")
+        own = [line for line in lines if line["applied"] >= 0 and not line["from_fallback"]]
+        checks.equal(len(own), counts["applied"], what_rank, "applied")
+        for status in ("replaced", "kept", "nothing-stale"):
+            checks.equal(sum(line["status"] == status for line in own), counts[status.replace("-", "_")], what_rank, status)
+        ended = sum(counts[key] for key in ("applied", "late", "invalid", "failed"))
+        checks.that(0 <= counts["asked"] - ended <= 1, what_rank, "at most one question is under way at the end", counts)
+        entered = sum(line["replaced_rows"] for line in lines)
+        checks.that(entered <= rank["entered_rows"], what_rank, "replaced rows entered", entered, rank["entered_rows"])
+        for line in lines:
+            context = line["context"]
+            checks.that(context["remote_rows"] == context["hit_rows"] + context["miss_rows"], what_rank, "context", context)
