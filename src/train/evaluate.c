@@ -63,8 +63,39 @@ int64_t evaluate_memory(const evaluate_config_t *config)
                      EVALUATE_CHUNK * sizeof(int32_t));
 }
 
+/* Position of a remote node in the halo, -1 when it is not there. */
+static int64_t evaluate_find(const part_t *part, int64_t id)
+{
+    int64_t low = 0, high = part->n_halo;
+    while (high - low > 1) {
+        const int64_t middle = low + (high - low) / 2;
+        if (part->halo[middle] <= id) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    return part->n_halo > 0 && part->halo[low] == id ? low : -1;
+}
+
+/* Every remote neighbour is in the halo, so that no row is looked for in vain later. */
+static rudder_status_t evaluate_check(const part_t *part, rudder_error_t *error)
+{
+    for (int64_t e = 0; e < part->n_edges; e++) {
+        const int64_t id = part->indices[e];
+        if ((id < part->begin || id >= part->end) && evaluate_find(part, id) < 0) {
+            return RUDDER_FAIL(
+                error, RUDDER_E_DATA,
+                "part%d/halo.npy: expected all in-neighbours that other parts own, node %lld is not there",
+                (int)part->number, (long long)id);
+        }
+    }
+    return RUDDER_OK;
+}
+
 rudder_status_t evaluate_open(const evaluate_config_t *config, evaluate_t **out, rudder_error_t *error)
 {
+    RUDDER_TRY(evaluate_check(config->part, error));
     evaluate_t *evaluate = calloc(1, sizeof *evaluate);
     if (evaluate == NULL) {
         return RUDDER_FAIL(error, RUDDER_E_MEMORY, "no memory for the evaluation");
@@ -136,19 +167,8 @@ static const float *evaluate_row(const evaluate_layer_t *layer, int64_t id)
 {
     const part_t *part = layer->evaluate->config.part;
     const size_t width = (size_t)layer->width;
-    if (id >= part->begin && id < part->end) {
-        return layer->h + (size_t)(id - part->begin) * width;
-    }
-    int64_t low = 0, high = part->n_halo;
-    while (high - low > 1) {
-        const int64_t middle = low + (high - low) / 2;
-        if (part->halo[middle] <= id) {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    return layer->evaluate->halo + (size_t)low * width;
+    return id >= part->begin && id < part->end ? layer->h + (size_t)(id - part->begin) * width
+                                               : layer->evaluate->halo + (size_t)evaluate_find(part, id) * width;
 }
 
 /* mean[i][width] over all in-neighbours of the chunk's nodes, in their order; 0 where there is none. */

@@ -28,7 +28,7 @@ typedef struct evaluate_config {
 
 /* Bytes that evaluate_open() allocates. */
 int64_t evaluate_memory(const evaluate_config_t *config);
-/* What *config points to outlives the evaluation. Errors: MEMORY. */
+/* What *config points to outlives the evaluation. Errors: MEMORY, DATA (a halo that lacks neighbours). */
 rudder_status_t evaluate_open(const evaluate_config_t *config, evaluate_t **evaluate, rudder_error_t *error);
 /* Accuracies over all ranks' validation and test nodes with labels; NaN where there are none. Collective. */
 rudder_status_t evaluate_run(evaluate_t *evaluate, double *valid, double *test, rudder_error_t *error);

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Odd graphs and odd options: what is valid trains and its books agree, what is not says why with the right exit code."""
+import array
 import functools
 import os
+import shutil
 
 from train_tools import (NONE, TEST, TRAIN, VALID, Checks, check_books, community_graph, partition, side_by_side, train,
-                         write_graph)
+                         write_graph, write_npy)
 
 TRAINING = ["--epochs", 2, "--batch", 2, "--fanout", "3,2", "--hidden", 8, "--period", 2]
 
@@ -106,6 +108,21 @@ def check_usage(checks, folder):
     checks.that(not os.path.exists(os.path.join(folder, "usage")), "a run that never began leaves no folder")
 
 
+def check_torn_halo(checks, folder):
+    """A partition whose halo lacks a neighbour is bad data, not a read past an array."""
+    parts = os.path.join(folder, "torn")
+    shutil.copytree(os.path.join(folder, "layers-parts"), parts)
+    for name, dtype, kind in (("halo.npy", "<i8", "q"), ("halo_degree.npy", "<u4", "I")):
+        path = os.path.join(parts, "part1", name)
+        with open(path, "rb") as file:
+            data = file.read()
+        values = array.array(kind, data[10 + int.from_bytes(data[8:10], "little"):])
+        write_npy(path, dtype, [len(values) - 1], values[1:])
+    run = train(parts, os.path.join(folder, "torn-run"))
+    checks.equal(run.code, 3, "a torn halo: exit code", run.output)
+    checks.that("part1/halo.npy" in run.output, "a torn halo: the file is named", run.output)
+
+
 def check_aliases(checks, folder):
     """Names of DistDGL and of the paper where they mean the same."""
     parts = os.path.join(folder, "layers-parts")
@@ -126,6 +143,7 @@ def main():
         check_graphs(checks, checks.folder)
         check_layers(checks, checks.folder)
         check_usage(checks, checks.folder)
+        check_torn_halo(checks, checks.folder)
         check_aliases(checks, checks.folder)
 
 
