@@ -100,6 +100,11 @@ static void *serve_worker(void *context)
                                serve->config->answer_mode, serve->config->debug};
     const backend_t *backend;
     void *self = NULL;
+    /* Not before this thread is there: a process that could not even say why would be started over and over. */
+    if (serve->config->memory_bytes > 0) {
+        const struct rlimit memory = {(rlim_t)serve->config->memory_bytes, (rlim_t)serve->config->memory_bytes};
+        setrlimit(RLIMIT_AS, &memory);
+    }
     serve->failed = backend_find(serve->config->model, &backend, &config.model, &serve->error) != RUDDER_OK ||
                     backend->open(&config, &self, &serve->error) != RUDDER_OK;
     if (serve->failed) {
@@ -395,7 +400,7 @@ static rudder_status_t serve_loop(serve_t *serve, rudder_error_t *error)
     return RUDDER_OK;
 }
 
-/* What was inherited from the rank that started us: files, signal handling, priority. Limits come before anything is big. */
+/* What was inherited from the rank that started us: files, signal handling, priority. */
 static void serve_become(const serve_config_t *config)
 {
     static const int defaults[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGCHLD};
@@ -409,10 +414,6 @@ static void serve_become(const serve_config_t *config)
     }
     signal(SIGPIPE, SIG_IGN);
     setrlimit(RLIMIT_CORE, &no_core);
-    if (config->memory_bytes > 0) {
-        const struct rlimit memory = {(rlim_t)config->memory_bytes, (rlim_t)config->memory_bytes};
-        setrlimit(RLIMIT_AS, &memory);
-    }
     if (config->nice > 0) {
         errno = 0;
         if (nice(config->nice) == -1 && errno != 0) {

@@ -39,9 +39,8 @@ static const option_spec_t agent_specs[] = {
      .offset = AT(model),
      .fallback = "default",
      .value = "MODEL",
-     .help =
-         "A GGUF file, or the name of a fetched model: default (1.1 GB), small (0.5 GB), tiny (0.1 GB, for tests of "
-         "the mechanics: its verdicts are chance)."},
+     .help = "A GGUF file, or the name of a fetched model: default (1.1 GB), small (0.5 GB, verdicts "
+             "little better than chance), tiny (0.1 GB, chance; for tests of the mechanics)."},
     {.name = "situations",
      .type = OPTION_STRING,
      .offset = AT(situations),

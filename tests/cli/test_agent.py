@@ -337,26 +337,32 @@ def test_end_during_evaluation():
 
 
 def test_memory_limit():
+    """Too little memory for the process itself, the weights, or the context: always an answer that says so."""
     default = os.path.join(CACHE, "rudder", "models", "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf")
-    model = default if os.path.exists(default) else None
-    if not model:
+    cases = [(TINY, "50MB"), (TINY, "300MB"), (TINY, "350MB"), (TINY, "400MB")]
+    if os.path.exists(default):
+        cases.append((default, "300MB"))
+    else:
         not_run.append("--memory 300MB with the default model (not in the cache)")
-        return
-    job = job_name("memory")
-    process = start(job, model, "--memory", "300MB")
-    client = connect(job)
-    begin = time.monotonic()
-    ask(client, 1)
-    try:
-        found = answer(client)
-        check(found["status"] == AGENT and len(found["text"]) > 20, f"--memory 300MB: {found}")
-        print(f"--memory 300MB: \"{found['text']}\"")
-    except EOFError:
-        check(False, "--memory 300MB: the agent died instead of answering")
-    check(time.monotonic() - begin < 20, "--memory 300MB does not hang")
-    client.close()
-    gone_within(process, 2, "agent with little memory")
-    stop(process)
+    for model, limit in cases:
+        job = job_name("memory" + limit)
+        process = start(job, model, "--memory", limit)
+        client = connect(job)
+        begin = time.monotonic()
+        try:
+            for number in range(3):
+                ask(client, number)
+                found = answer(client)
+                # Where the line lies between enough and too little depends on the machine; a large model never fits.
+                fits = found["status"] == OK and model == TINY and limit != "50MB"
+                check(fits or (found["status"] == AGENT and len(found["text"]) > 20), f"--memory {limit}: {found}")
+            print(f"--memory {limit}: {found['text'] or 'answered'}")
+        except (EOFError, OSError) as error:
+            check(False, f"--memory {limit}: the agent died instead of answering ({error!r})")
+        check(time.monotonic() - begin < 60, f"--memory {limit} does not hang")
+        client.close()
+        gone_within(process, 2, f"agent with {limit}")
+        stop(process)
 
 
 def test_fetch_table():
