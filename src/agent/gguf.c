@@ -205,6 +205,7 @@ rudder_status_t gguf_check(const char *path, gguf_info_t *info, rudder_error_t *
         goto done;
     }
     status = gguf_parse(map, (size_t)at.st_size, at.st_size, path, info, error);
+    info->modified = (int64_t)at.st_mtim.tv_sec * 1000000000 + at.st_mtim.tv_nsec;
 done:
     if (map != MAP_FAILED) {
         munmap(map, (size_t)at.st_size);

@@ -12,6 +12,7 @@
 
 typedef struct gguf_info {
     int64_t file_bytes, tensors;
+    int64_t modified;      /* of the file, ns; 0 from gguf_parse() */
     char architecture[64]; /* general.architecture, "" when not given */
     char name[128];        /* general.name, "" when not given */
 } gguf_info_t;

@@ -13,10 +13,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agent/answer.h"
 #include "agent/gguf.h"
 #include "agent/llama.h"
+#include "agent/models.h"
 #include "agent/prompt.h"
 #include "base/error.h"
 #include "decide/agent_protocol.h"
@@ -29,19 +31,22 @@ enum {
     LLAMA_MAX_HEAD = 1536
 };
 
+#define LLAMA_HASH 0xCBF29CE484222325u /* FNV-1a */
+
 /* Logits of the same prompt differ by up to this when it is evaluated alone or beside others. */
 #define LLAMA_DEAD_BAND 0.1
 
-/* What logit(yes) - logit(no) is on the line between the two, fitted on the frozen situations with the present prompt. */
+/*
+ * Where logit(yes) - logit(no) crosses from one answer to the other: fitted on the frozen situations, in the middle between
+ * the lowest that asks for a replacement and the highest that does not; 0 for models that are not listed.
+ */
 typedef struct llama_threshold {
-    const char *name; /* general.name of the GGUF */
-    int64_t bytes;    /* of the file */
+    int64_t bytes; /* of the file: tells the model */
     double threshold;
 } llama_threshold_t;
 
 static const llama_threshold_t llama_thresholds[] = {
-    {"default", 1117320768, 0},
-    {"small", 491400064, 0},
+    {1117320768, -0.5}, /* Qwen2.5-Coder-1.5B-Instruct Q4_K_M: -0.79 and -0.19 but for ratios within 10 % */
 };
 
 typedef struct llama_text {
@@ -60,8 +65,8 @@ typedef struct llama_self {
     llama_text_t
         suffix; /* between the question's words and the decision: end of turn, start of answer, forced prefix */
     llama_text_t before_hits, before_rows, before_explanation;
-    llama_token decision[2];                     /* no, yes: by rudder_verdict_t */
-    llama_token prediction[BACKEND_PREDICTIONS]; /* down, same, up */
+    llama_token decision[2];                                          /* no, yes: by rudder_verdict_t */
+    llama_token hits[BACKEND_PREDICTIONS], rows[BACKEND_PREDICTIONS]; /* down, same, up */
 } llama_self_t;
 
 /* One question on its way through the skeleton. */
@@ -144,16 +149,15 @@ static rudder_status_t llama_choices(const llama_self_t *self, const char *befor
  * The conversation up to the question's words, and what follows them, in the model's chat format. A format that llama.cpp
  * does not know is taken for ChatML.
  */
-static rudder_status_t llama_format(const llama_self_t *self, const char *facts, char *head, size_t head_size,
-                                    char *suffix, size_t suffix_size, rudder_error_t *error)
+static rudder_status_t llama_format(const llama_self_t *self, char *head, size_t head_size, char *suffix,
+                                    size_t suffix_size, rudder_error_t *error)
 {
     static const char mark[] = "@QUESTION@";
-    char rules[4096], text[16384];
+    char text[16384];
     struct llama_chat_message messages[2 + 2 * PROMPT_EXAMPLES];
     int32_t n = 0;
     const char *format = llama_model_chat_template(self->model, NULL);
-    prompt_system(facts, rules, sizeof rules);
-    messages[n++] = (struct llama_chat_message){"system", rules};
+    messages[n++] = (struct llama_chat_message){"system", prompt_system};
     for (int32_t i = 0; i < PROMPT_EXAMPLES; i++) {
         messages[n++] = (struct llama_chat_message){"user", prompt_examples[i].words};
         messages[n++] = (struct llama_chat_message){"assistant", prompt_examples[i].answer};
@@ -215,10 +219,11 @@ static rudder_status_t llama_open_context(llama_self_t *self, int32_t head_token
     return RUDDER_OK;
 }
 
-/* Evaluates the constant head into sequence 0. */
-static rudder_status_t llama_open_head(llama_self_t *self, const llama_token *tokens, int32_t n, rudder_error_t *error)
+/* Evaluates tokens [begin, n) of the head into sequence 0. */
+static rudder_status_t llama_open_head(llama_self_t *self, const llama_token *tokens, int32_t begin, int32_t n,
+                                       rudder_error_t *error)
 {
-    for (int32_t begin = 0; begin < n; begin += LLAMA_MAX_BATCH) {
+    for (; begin < n; begin += LLAMA_MAX_BATCH) {
         const int32_t end = begin + LLAMA_MAX_BATCH < n ? begin + LLAMA_MAX_BATCH : n;
         self->batch.n_tokens = 0;
         for (int32_t i = begin; i < end; i++) {
@@ -233,48 +238,82 @@ static rudder_status_t llama_open_head(llama_self_t *self, const llama_token *to
     return RUDDER_OK;
 }
 
-static rudder_status_t llama_open_prompt(llama_self_t *self, const backend_config_t *config, rudder_error_t *error)
+/*
+ * The part of the head that is the same in every run, from the cache folder if an earlier agent has left it there: reading
+ * it takes milliseconds, evaluating it seconds that a short run does not have. A cache that cannot be used is no error.
+ */
+static rudder_status_t llama_open_constant(llama_self_t *self, const char *head, const llama_token *tokens, int32_t n,
+                                           const gguf_info_t *info, rudder_error_t *error)
 {
-    char head[16384], suffix[512];
-    llama_token *tokens = malloc(LLAMA_MAX_HEAD * sizeof *tokens);
-    rudder_status_t status = RUDDER_OK;
-    if (tokens == NULL) {
-        return RUDDER_FAIL(error, RUDDER_E_MEMORY, "no memory for the prompt");
+    char path[4096], name[64], draft[4128];
+    llama_token found[LLAMA_MAX_HEAD];
+    size_t n_found = 0;
+    rudder_error_t ignored;
+    const char *system = llama_print_system_info();
+    uint64_t key = llama_hash(LLAMA_HASH, head, strlen(head));
+    key = llama_hash(key, (const char *)&info->file_bytes, sizeof info->file_bytes);
+    key = llama_hash(key, (const char *)&info->modified, sizeof info->modified);
+    key = llama_hash(key, system, strlen(system));
+    snprintf(name, sizeof name, "%016" PRIx64, key);
+    const int cached = models_cache("heads", name, path, sizeof path, &ignored) == RUDDER_OK;
+    if (cached && access(path, R_OK) == 0 &&
+        llama_state_seq_load_file(self->context, path, 0, found, LLAMA_MAX_HEAD, &n_found) > 0 &&
+        n_found == (size_t)n && memcmp(found, tokens, (size_t)n * sizeof *tokens) == 0) {
+        self->head_tokens = n;
+        return RUDDER_OK;
     }
-    status = llama_format(self, config->facts, head, sizeof head, suffix, sizeof suffix, error);
-    if (status == RUDDER_OK) {
-        status = llama_choices(self, suffix, llama_decisions, 2, 1, &self->suffix, self->decision, error);
+    llama_memory_clear(llama_get_memory(self->context), true);
+    RUDDER_TRY(llama_open_head(self, tokens, 0, n, error));
+    if (cached) {
+        snprintf(draft, sizeof draft, "%s.%d", path, (int)getpid());
+        if (llama_state_seq_save_file(self->context, draft, 0, tokens, (size_t)n) == 0 || rename(draft, path) != 0) {
+            unlink(draft);
+        }
     }
-    if (status == RUDDER_OK) {
-        status = llama_choices(self, PROMPT_BEFORE_HITS, llama_predictions, BACKEND_PREDICTIONS, 0, &self->before_hits,
-                               self->prediction, error);
-    }
-    if (status == RUDDER_OK) {
-        status = llama_choices(self, PROMPT_BEFORE_ROWS, llama_predictions, BACKEND_PREDICTIONS, 0, &self->before_rows,
-                               self->prediction, error);
-    }
-    if (status != RUDDER_OK) {
-        goto done;
-    }
+    return RUDDER_OK;
+}
+
+/* All tokens that will be needed: of the head with the facts, of the suffix, of the skeleton, of the choices. */
+static rudder_status_t llama_open_texts(llama_self_t *self, const backend_config_t *config, char *head,
+                                        size_t head_size, llama_token *tokens, int32_t *constant, int32_t *n,
+                                        rudder_error_t *error)
+{
+    char suffix[512], facts[1024];
+    RUDDER_TRY(llama_format(self, head, head_size, suffix, sizeof suffix, error));
+    RUDDER_TRY(llama_choices(self, suffix, llama_decisions, 2, 1, &self->suffix, self->decision, error));
+    RUDDER_TRY(llama_choices(self, PROMPT_BEFORE_HITS, llama_predictions, BACKEND_PREDICTIONS, 0, &self->before_hits,
+                             self->hits, error));
+    RUDDER_TRY(llama_choices(self, PROMPT_BEFORE_ROWS, llama_predictions, BACKEND_PREDICTIONS, 0, &self->before_rows,
+                             self->rows, error));
     self->before_explanation.n = llama_split(self, PROMPT_BEFORE_EXPLANATION, strlen(PROMPT_BEFORE_EXPLANATION), 0, 1,
                                              self->before_explanation.tokens, LLAMA_MAX_TAIL);
     /* A format that writes the start token itself must not get a second one. */
     const llama_token bos = llama_vocab_bos(self->vocab);
     const char *bos_text = bos == LLAMA_TOKEN_NULL ? NULL : llama_vocab_get_text(self->vocab, bos);
     const int has_bos = bos_text != NULL && bos_text[0] != '\0' && strncmp(head, bos_text, strlen(bos_text)) == 0;
-    const int32_t n = llama_split(self, head, strlen(head), !has_bos, 1, tokens, LLAMA_MAX_HEAD);
-    if (n <= 0) {
-        status = RUDDER_FAIL(error, RUDDER_E_UNSUPPORTED, "the prompt's head has more than %d tokens", LLAMA_MAX_HEAD);
-        goto done;
+    prompt_facts(config->facts, facts, sizeof facts);
+    *constant = llama_split(self, head, strlen(head), !has_bos, 1, tokens, LLAMA_MAX_HEAD);
+    const int32_t more =
+        *constant <= 0 ? -1
+                       : llama_split(self, facts, strlen(facts), 0, 0, tokens + *constant, LLAMA_MAX_HEAD - *constant);
+    if (more < 0) {
+        return RUDDER_FAIL(error, RUDDER_E_UNSUPPORTED, "the prompt's head has more than %d tokens", LLAMA_MAX_HEAD);
     }
-    self->head_hash = llama_hash(0xCBF29CE484222325u, head, strlen(head));
-    status = llama_open_context(self, n, config, error);
-    if (status == RUDDER_OK) {
-        status = llama_open_head(self, tokens, n, error);
-    }
-done:
-    free(tokens);
-    return status;
+    *n = *constant + more;
+    self->head_hash = llama_hash(llama_hash(LLAMA_HASH, head, strlen(head)), facts, strlen(facts));
+    return RUDDER_OK;
+}
+
+static rudder_status_t llama_open_prompt(llama_self_t *self, const backend_config_t *config, const gguf_info_t *info,
+                                         rudder_error_t *error)
+{
+    char head[16384];
+    llama_token tokens[LLAMA_MAX_HEAD];
+    int32_t constant = 0, n = 0;
+    RUDDER_TRY(llama_open_texts(self, config, head, sizeof head, tokens, &constant, &n, error));
+    RUDDER_TRY(llama_open_context(self, n, config, error));
+    RUDDER_TRY(llama_open_constant(self, head, tokens, constant, info, error));
+    return llama_open_head(self, tokens, constant, n, error);
 }
 
 static void llama_close(void *opened)
@@ -321,7 +360,7 @@ static rudder_status_t llama_open(const backend_config_t *config, void **opened,
             self->threshold = llama_thresholds[i].threshold;
         }
     }
-    status = llama_open_prompt(self, config, error);
+    status = llama_open_prompt(self, config, &info, error);
     if (status == RUDDER_OK) {
         *opened = self;
         return RUDDER_OK;
@@ -409,14 +448,14 @@ static void llama_job_advance(const llama_self_t *self, llama_job_t *job, rudder
                         PROMPT_BEFORE_HITS);
         break;
     case STEP_HITS:
-        best = llama_best_of(logits, self->prediction, BACKEND_PREDICTIONS);
+        best = llama_best_of(logits, self->hits, BACKEND_PREDICTIONS);
         job->step = STEP_ROWS;
-        llama_job_force(job, self->prediction[best], llama_predictions[best], &self->before_rows, PROMPT_BEFORE_ROWS);
+        llama_job_force(job, self->hits[best], llama_predictions[best], &self->before_rows, PROMPT_BEFORE_ROWS);
         break;
     case STEP_ROWS:
-        best = llama_best_of(logits, self->prediction, BACKEND_PREDICTIONS);
+        best = llama_best_of(logits, self->rows, BACKEND_PREDICTIONS);
         job->step = STEP_EXPLANATION;
-        llama_job_force(job, self->prediction[best], llama_predictions[best], &self->before_explanation,
+        llama_job_force(job, self->rows[best], llama_predictions[best], &self->before_explanation,
                         PROMPT_BEFORE_EXPLANATION);
         break;
     case STEP_EXPLANATION:

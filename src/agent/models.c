@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,10 +21,24 @@ static const struct {
     {"tiny", "smollm2-135m-instruct-q4_1.gguf"},
 };
 
-rudder_status_t models_path(const char *model, char *path, size_t size, rudder_error_t *error)
+/* "$XDG_CACHE_HOME/rudder/FOLDER/FILE" or the same under ~/.cache. */
+static rudder_status_t models_locate(const char *folder, const char *file, char *path, size_t size,
+                                     rudder_error_t *error)
 {
     const char *cache = getenv("XDG_CACHE_HOME");
     const char *home = getenv("HOME");
+    if (cache != NULL && cache[0] == '/') {
+        snprintf(path, size, "%s/rudder/%s/%s", cache, folder, file);
+    } else if (home != NULL && home[0] != '\0') {
+        snprintf(path, size, "%s/.cache/rudder/%s/%s", home, folder, file);
+    } else {
+        return RUDDER_FAIL(error, RUDDER_E_ENVIRONMENT, "no cache folder: neither XDG_CACHE_HOME nor HOME is set");
+    }
+    return RUDDER_OK;
+}
+
+rudder_status_t models_path(const char *model, char *path, size_t size, rudder_error_t *error)
+{
     const char *name = model == NULL || model[0] == '\0' ? "default" : model;
     const char *file = NULL;
     for (size_t i = 0; i < sizeof models / sizeof models[0]; i++) {
@@ -33,16 +48,25 @@ rudder_status_t models_path(const char *model, char *path, size_t size, rudder_e
         snprintf(path, size, "%s", name);
         return RUDDER_OK;
     }
-    if (cache != NULL && cache[0] == '/') {
-        snprintf(path, size, "%s/rudder/models/%s", cache, file);
-    } else if (home != NULL && home[0] != '\0') {
-        snprintf(path, size, "%s/.cache/rudder/models/%s", home, file);
-    } else {
-        return RUDDER_FAIL(error, RUDDER_E_ENVIRONMENT, "no cache folder: neither XDG_CACHE_HOME nor HOME is set");
-    }
+    RUDDER_TRY(models_locate("models", file, path, size, error));
     if (access(path, R_OK) != 0) {
         return RUDDER_FAIL(error, RUDDER_E_IO, "model \"%s\": %s: %s; \"rudder agent --fetch --model %s\" fetches it",
                            name, path, strerror(errno), name);
+    }
+    return RUDDER_OK;
+}
+
+rudder_status_t models_cache(const char *folder, const char *file, char *path, size_t size, rudder_error_t *error)
+{
+    RUDDER_TRY(models_locate(folder, file, path, size, error));
+    for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        const int made = mkdir(path, 0700) == 0 || errno == EEXIST;
+        const int code = errno;
+        if (!made) {
+            return RUDDER_FAIL(error, RUDDER_E_ENVIRONMENT, "%s cannot be made: %s", path, strerror(code));
+        }
+        *slash = '/';
     }
     return RUDDER_OK;
 }

@@ -16,6 +16,11 @@
  */
 rudder_status_t models_path(const char *model, char *path, size_t size, rudder_error_t *error);
 
+/*
+ * A path in the user's cache folder, which is made: `folder` under rudder/, then `file`. Errors: ENVIRONMENT.
+ */
+rudder_status_t models_cache(const char *folder, const char *file, char *path, size_t size, rudder_error_t *error);
+
 /* Fetches a named model with the embedded script; progress goes to standard error, the path to standard output.
  * Errors: ENVIRONMENT (no Python 3, or it failed and has said why). */
 rudder_status_t models_fetch(const char *name, rudder_error_t *error);

@@ -19,16 +19,19 @@ const prompt_example_t prompt_examples[PROMPT_EXAMPLES] = {
      "and the hit rate does not fall.\"}"},
 };
 
-int prompt_system(const char *facts, char *text, size_t text_size)
+const char prompt_system[] =
+    "You steer a buffer of remote feature rows in distributed GNN training. A replacement fetches hot rows for stale "
+    "ones. "
+    "Decide whether to replace now.\n"
+    "Rule: yes if a replacement is expected to save more or much more than it costs; no if it is expected to save less "
+    "or "
+    "much less. The other facts never overrule this comparison. Only if it saves about as much as it costs: yes if the "
+    "hit rate is falling, else no.\n"
+    "Answer in JSON: decision yes or no; predict up, same or down for the hit rate (hits) and the fetched rows (rows) "
+    "that "
+    "follow; explanation in at most ten words.";
+
+int prompt_facts(const char *facts, char *text, size_t text_size)
 {
-    return snprintf(
-        text, text_size,
-        "You steer a buffer of remote feature rows in distributed GNN training. A replacement fetches hot rows for "
-        "stale ones. Decide whether to replace now.\n"
-        "Rule: yes if a replacement is expected to save more or much more than it costs; no if it is expected to save "
-        "less or much less. The other facts never overrule this comparison. Only if it saves about as much as it "
-        "costs: yes if the hit rate is falling, else no.\n"
-        "Answer in JSON: decision yes or no; predict up, same or down for the hit rate (hits) and the fetched rows "
-        "(rows) that follow; explanation in at most ten words.%s%s",
-        facts[0] != '\0' ? "\nThe run: " : "", facts);
+    return snprintf(text, text_size, facts[0] != '\0' ? "The run: %s.\n" : "%s", facts);
 }

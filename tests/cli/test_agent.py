@@ -39,9 +39,9 @@ def job_name(name):
     return f"test-{os.getpid()}-{name}"
 
 
-def start(job, model, *options):
-    return subprocess.Popen([PROGRAM, "agent", "--serve", job, "--model", model, *options],
-                            stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
+def start(job, model, *options, cache=CACHE):
+    return subprocess.Popen([PROGRAM, "agent", "--serve", job, "--model", model, *options], stderr=subprocess.PIPE,
+                            stdout=subprocess.DEVNULL, env={**os.environ, "XDG_CACHE_HOME": cache})
 
 
 def connect(job, timeout=20.):
@@ -256,6 +256,30 @@ def test_answers():
     stop(process)
 
 
+def test_kept_head(folder):
+    """The evaluated head is kept in the cache: the answer is the same without, with, and with a damaged one."""
+    margins = []
+    heads = os.path.join(folder, "rudder", "heads")
+    for how in ("made", "read", "damaged", "not writable"):
+        job = job_name("head-" + how.replace(" ", "-"))
+        cache = folder if how != "not writable" else "/proc/nowhere"
+        process = start(job, TINY, "--facts", "graph test, 2 ranks", cache=cache)
+        client = connect(job)
+        ask(client, 1)
+        found = answer(client)
+        check(found["status"] == OK, f"head {how}: {found}")
+        margins.append(found["margin"])
+        client.close()
+        gone_within(process, 2, f"agent with a head {how}")
+        stop(process)
+        files = os.listdir(heads)
+        check(len(files) == 1, f"head {how}: one file is kept, found {files}")
+        if how == "read":
+            path = os.path.join(heads, files[0])
+            os.truncate(path, os.path.getsize(path) // 2)
+    check(max(margins) - min(margins) < .1, f"the same answer whether the head is made or read: {margins}")
+
+
 def test_deadlines_and_newest():
     """While a slow round runs, an old question is replaced by a newer one and one with a short deadline is given up."""
     job = job_name("deadline")
@@ -412,6 +436,8 @@ elif not os.path.exists(TINY):
     not_run.append("everything with a model (rudder agent --fetch --model tiny brings it)")
 else:
     test_answers()
+    with tempfile.TemporaryDirectory() as temporary:
+        test_kept_head(temporary)
     test_deadlines_and_newest()
     test_fairness()
     test_end_during_evaluation()
