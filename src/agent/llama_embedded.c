@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "agent/answer.h"
@@ -238,16 +239,10 @@ static rudder_status_t llama_open_head(llama_self_t *self, const llama_token *to
     return RUDDER_OK;
 }
 
-/*
- * The part of the head that is the same in every run, from the cache folder if an earlier agent has left it there: reading
- * it takes milliseconds, evaluating it seconds that a short run does not have. A cache that cannot be used is no error.
- */
-static rudder_status_t llama_open_constant(llama_self_t *self, const char *head, const llama_token *tokens, int32_t n,
-                                           const gguf_info_t *info, rudder_error_t *error)
+/* Where the state of the constant head is kept between runs; "" when there is no cache folder. */
+static void llama_head_path(const char *head, const gguf_info_t *info, char *path, size_t size)
 {
-    char path[4096], name[64], draft[4128];
-    llama_token found[LLAMA_MAX_HEAD];
-    size_t n_found = 0;
+    char name[32];
     rudder_error_t ignored;
     const char *system = llama_print_system_info();
     uint64_t key = llama_hash(LLAMA_HASH, head, strlen(head));
@@ -255,20 +250,70 @@ static rudder_status_t llama_open_constant(llama_self_t *self, const char *head,
     key = llama_hash(key, (const char *)&info->modified, sizeof info->modified);
     key = llama_hash(key, system, strlen(system));
     snprintf(name, sizeof name, "%016" PRIx64, key);
-    const int cached = models_cache("heads", name, path, sizeof path, &ignored) == RUDDER_OK;
-    if (cached && access(path, R_OK) == 0 &&
-        llama_state_seq_load_file(self->context, path, 0, found, LLAMA_MAX_HEAD, &n_found) > 0 &&
-        n_found == (size_t)n && memcmp(found, tokens, (size_t)n * sizeof *tokens) == 0) {
+    if (models_cache("heads", name, path, size, &ignored) != RUDDER_OK) {
+        path[0] = '\0';
+    }
+}
+
+/* Reads the state of sequence 0; the hash in front is checked, since llama.cpp aborts on a state that is cut off. */
+static int llama_head_read(llama_self_t *self, const char *path)
+{
+    uint64_t hash;
+    struct stat at;
+    char *data = NULL;
+    int done = 0;
+    FILE *file = fopen(path, "rb");
+    if (file != NULL && fstat(fileno(file), &at) == 0 && at.st_size > (off_t)sizeof hash) {
+        const size_t bytes = (size_t)at.st_size - sizeof hash;
+        data = malloc(bytes);
+        done = data != NULL && fread(&hash, sizeof hash, 1, file) == 1 && fread(data, 1, bytes, file) == bytes &&
+               hash == llama_hash(LLAMA_HASH, data, bytes) &&
+               llama_state_seq_set_data(self->context, (const uint8_t *)data, bytes, 0) > 0;
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+    free(data);
+    return done;
+}
+
+/* Keeps the state of sequence 0. What goes wrong here only costs the next agent time. */
+static void llama_head_write(llama_self_t *self, const char *path)
+{
+    char draft[4128];
+    const size_t size = llama_state_seq_get_size(self->context, 0);
+    char *data = malloc(size);
+    snprintf(draft, sizeof draft, "%s.%d", path, (int)getpid());
+    FILE *file = data != NULL ? fopen(draft, "wb") : NULL;
+    if (file != NULL) {
+        const size_t bytes = llama_state_seq_get_data(self->context, (uint8_t *)data, size, 0);
+        const uint64_t hash = llama_hash(LLAMA_HASH, data, bytes);
+        const int written =
+            bytes > 0 && fwrite(&hash, sizeof hash, 1, file) == 1 && fwrite(data, 1, bytes, file) == bytes;
+        if ((fclose(file) != 0) | !written || rename(draft, path) != 0) {
+            unlink(draft);
+        }
+    }
+    free(data);
+}
+
+/*
+ * The part of the head that is the same in every run, from the cache folder if an earlier agent has left it there: reading
+ * it takes milliseconds, evaluating it seconds that a short run does not have.
+ */
+static rudder_status_t llama_open_constant(llama_self_t *self, const char *head, const llama_token *tokens, int32_t n,
+                                           const gguf_info_t *info, rudder_error_t *error)
+{
+    char path[4096];
+    llama_head_path(head, info, path, sizeof path);
+    if (path[0] != '\0' && llama_head_read(self, path)) {
         self->head_tokens = n;
         return RUDDER_OK;
     }
     llama_memory_clear(llama_get_memory(self->context), true);
     RUDDER_TRY(llama_open_head(self, tokens, 0, n, error));
-    if (cached) {
-        snprintf(draft, sizeof draft, "%s.%d", path, (int)getpid());
-        if (llama_state_seq_save_file(self->context, draft, 0, tokens, (size_t)n) == 0 || rename(draft, path) != 0) {
-            unlink(draft);
-        }
+    if (path[0] != '\0') {
+        llama_head_write(self, path);
     }
     return RUDDER_OK;
 }
