@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "agent/backend.h"
+#include "agent/memo.h"
 #include "agent/serve.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -69,6 +70,7 @@ typedef struct serve {
     int failed; /* the model could not be loaded: `error` says why. Set before the state leaves LOADING. */
     rudder_error_t error;
     serve_round_t round;
+    memo_t memo; /* the worker's */
 } serve_t;
 
 /* ---- The worker ------------------------------------------------------------------------------------------------- */
@@ -118,7 +120,7 @@ static void *serve_worker(void *context)
             pthread_cond_wait(&serve->asked, &serve->lock);
         }
         pthread_mutex_unlock(&serve->lock);
-        backend->ask(self, round->questions, round->n, round->answers, round->statuses);
+        memo_ask(&serve->memo, backend, self, round->questions, round->n, round->answers, round->statuses);
         serve_set_state(serve, SERVE_ANSWERED);
     }
     return NULL;
