@@ -19,10 +19,31 @@
 
 static const double agent_process_patience = .5; /* seconds between the steps of agent_process_end() */
 
+enum { AGENT_MAX_ENVIRONMENT = 1024 };
+
+/*
+ * The environment, but with one thread for OpenBLAS, which the program links and the agent does not use: under a limit of
+ * memory its idle threads fail to start and then spin.
+ */
+static char **agent_process_environment(char *copy[AGENT_MAX_ENVIRONMENT])
+{
+    static char one_thread[] = "OPENBLAS_NUM_THREADS=1";
+    int n = 0;
+    for (char **variable = environ; *variable != NULL && n < AGENT_MAX_ENVIRONMENT - 2; variable++) {
+        if (strncmp(*variable, one_thread, sizeof one_thread - 2) != 0) {
+            copy[n++] = *variable;
+        }
+    }
+    copy[n++] = one_thread;
+    copy[n] = NULL;
+    return copy;
+}
+
 /* In the child, which shares the parent's memory until exec. */
 static void __attribute__((noreturn)) agent_process_become(const agent_process_setup_t *setup, pid_t parent)
 {
     sigset_t none;
+    char *environment[AGENT_MAX_ENVIRONMENT];
     for (int number = 1; number < NSIG; number++) {
         signal(number, SIG_DFL); /* no handler of the parent may run here, and exec keeps what is ignored */
     }
@@ -50,7 +71,7 @@ static void __attribute__((noreturn)) agent_process_become(const agent_process_s
     }
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    execve(setup->argv[0], setup->argv, environ);
+    execve(setup->argv[0], setup->argv, agent_process_environment(environment));
     _exit(127);
 }
 

@@ -366,11 +366,13 @@ class Import(Folder):
         environment, seen, megabytes = {**ENVIRONMENT, "OPENBLAS_NUM_THREADS": "1"}, set(), 20
         while "metis" not in seen and megabytes < 2048:
             limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
+            started = subprocess.run([RUDDER, "help"], capture_output=True, timeout=120, env=environment, preexec_fn=limit)
+            if started.returncode != 0:
+                megabytes += 1
+                continue  # not even the program's libraries fit
             done = subprocess.run([RUDDER, "partition", f"{self.root}/big", "-o", self.parts, "--parts", "4"],
                                   capture_output=True, text=True, timeout=120, env=environment, preexec_fn=limit)
             megabytes += 1
-            if done.returncode == 127:
-                continue  # not even the program's libraries fit
             if done.returncode == 0:
                 fell_back = "memory ran out; random parts were made instead" in done.stderr
                 seen.add("random" if fell_back else "metis")
