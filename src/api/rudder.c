@@ -161,7 +161,7 @@ static void rudder_layout(arena_t *arena, const config_t *config, rudder_t *hand
         if (handle != NULL) {
             plans[i] = (rudder_plan_t){.handle = handle};
         }
-        buffer_plan_layout(arena, max_ids, max_capacity, handle == NULL ? NULL : &plans[i].buffer);
+        buffer_plan_layout(arena, config->policy, max_ids, max_capacity, handle == NULL ? NULL : &plans[i].buffer);
     }
     pieces->controller = rudder_take(arena, (size_t)controller_memory(&controller), &pieces->controller_bytes);
     const int64_t decider_bytes = config->decider_name == NULL ? 0 : decide_memory(config->decider_name);
@@ -643,7 +643,6 @@ rudder_status_t rudder_fill(rudder_t *handle, rudder_plan_t *plan, const void *f
             "expected at most %lld fill rows at least %zu bytes apart, found %lld rows, %zu bytes apart%s",
             (long long)left, buffer->nodes->row_bytes, (long long)n, stride, fill_rows == NULL ? ", at NULL" : "");
     }
-    buffer->complete = 1;
     buffer_fill(buffer, fill_rows, stride, n);
     if (n == left) {
         rudder_close_plan(handle, plan);

@@ -28,8 +28,7 @@ static int buffer_touches(const rudder_policy_t *policy)
 static int64_t buffer_undo_size(const buffer_config_t *config)
 {
     const unsigned flags = config->policy->flags;
-    int64_t per_plan = buffer_touches(config->policy) ? config->max_ids : 0;
-    per_plan += flags & RUDDER_POLICY_ADMITS ? 2 * config->max_ids : 0;
+    int64_t per_plan = flags & RUDDER_POLICY_ADMITS ? 2 * config->max_ids : 0;
     per_plan += flags & RUDDER_POLICY_REPLACES ? 2 * config->capacity : 0;
     return per_plan * config->max_plans;
 }
@@ -77,7 +76,8 @@ void buffer_layout(arena_t *arena, const buffer_config_t *config, rudder_nodes_t
     }
 }
 
-void buffer_plan_layout(arena_t *arena, int64_t max_ids, int64_t max_capacity, buffer_plan_t *plan)
+void buffer_plan_layout(arena_t *arena, const rudder_policy_t *policy, int64_t max_ids, int64_t max_capacity,
+                        buffer_plan_t *plan)
 {
     const size_t ids = (size_t)max_ids, slots = (size_t)max_capacity;
     buffer_plan_t p = {0};
@@ -86,6 +86,10 @@ void buffer_plan_layout(arena_t *arena, int64_t max_ids, int64_t max_capacity, b
     p.fills = arena_take(arena, slots, sizeof *p.fills);
     p.joined = arena_take(arena, ids < slots ? ids : slots, sizeof *p.joined);
     p.admitted = arena_take(arena, slots == 0 ? 0 : ids, sizeof *p.admitted);
+    if (buffer_touches(policy)) {
+        p.touched.node = arena_take(arena, ids, sizeof *p.touched.node);
+        p.touched.state = arena_take(arena, ids, policy->state_bytes);
+    }
     if (plan != NULL) {
         *plan = p;
     }
@@ -145,6 +149,9 @@ static void buffer_plan_reset(buffer_plan_t *plan, rudder_nodes_t *nodes, int64_
             nodes_record(nodes, node)->seen = 0;
         }
     }
+    if (nodes->n_incomplete++ == 0) { /* the ring is empty: from its start again, which is in the cache */
+        nodes->undo_head = nodes->undo_tail = 0;
+    }
     buffer_plan_t fresh = {.nodes = nodes,
                            .sequence = nodes->sequence,
                            .n_ids = n_ids,
@@ -153,8 +160,9 @@ static void buffer_plan_reset(buffer_plan_t *plan, rudder_nodes_t *nodes, int64_
                            .fills = plan->fills,
                            .joined = plan->joined,
                            .admitted = plan->admitted,
+                           .touched = {.node = plan->touched.node, .state = plan->touched.state},
                            .undo_begin = nodes->undo_head,
-                           .undo_changes = nodes->undo_head,
+                           .undo_end = nodes->undo_head,
                            .count_before = nodes->count};
     *plan = fresh;
     nodes->admitted = plan->admitted;
@@ -269,7 +277,7 @@ static void buffer_look_up(rudder_nodes_t *nodes, buffer_plan_t *plan, const int
             if (record->seen != now) {
                 record->seen = now;
                 if (node < known) {
-                    nodes_undo_write(nodes, (nodes_undo_t){.node = node, .what = NODES_TOUCHED});
+                    nodes_touch(nodes, &plan->touched, node);
                 }
                 if (record->place >= 0) {
                     buffer_hit(nodes, plan, node, record);
@@ -297,7 +305,6 @@ void buffer_begin(rudder_nodes_t *nodes, buffer_plan_t *plan, const int64_t *ids
     buffer_plan_reset(plan, nodes, n);
     nodes->started = 1;
     buffer_look_up(nodes, plan, ids, n);
-    plan->undo_changes = nodes->undo_head;
     if (policy->hits != NULL) {
         policy->hits(nodes->policy_self, nodes, nodes->hits, plan->n_hit);
     }
@@ -326,13 +333,15 @@ int64_t buffer_finish(rudder_nodes_t *nodes, buffer_plan_t *plan)
             plan->admitted[plan->n_admitted++] = plan->admitted[i];
         }
     }
-    for (int64_t i = plan->undo_changes; i < nodes->undo_head; i++) {
+    for (int64_t i = plan->undo_begin; i < nodes->undo_head; i++) {
         const nodes_undo_t *undo = nodes_undo_at(nodes, i);
         const int32_t slot = nodes_undo_slot(undo);
         if (nodes_undo_change(undo) == NODES_FILLED && nodes_record(nodes, undo->node)->place == slot) {
             buffer_add_fill(plan, undo->node, slot);
         }
     }
+    plan->undo_end = nodes->undo_head;
+    assert(nodes->undo_head - nodes->undo_tail <= nodes->undo_size);
     nodes->minibatch++;
     return plan->n_admitted + plan->n_fill;
 }
@@ -370,6 +379,14 @@ static inline void buffer_gather(const buffer_plan_t *plan, const unsigned char 
     }
 }
 
+/* The plan can no longer be taken back. */
+static void buffer_end(buffer_plan_t *plan)
+{
+    plan->nodes->undo_tail = plan->undo_end;
+    plan->nodes->n_incomplete--;
+    plan->complete = 1;
+}
+
 void buffer_complete(buffer_plan_t *plan, const void *miss_rows, size_t stride, void *out)
 {
     rudder_nodes_t *nodes = plan->nodes;
@@ -389,13 +406,15 @@ void buffer_complete(buffer_plan_t *plan, const void *miss_rows, size_t stride, 
                (const unsigned char *)miss_rows + (size_t)a->miss * stride, nodes->row_bytes);
         nodes->row_sequence[a->slot] = plan->sequence;
     }
-    nodes->undo_tail = plan->undo_begin;
-    plan->complete = 1;
+    buffer_end(plan);
 }
 
 void buffer_fill(buffer_plan_t *plan, const void *fill_rows, size_t stride, int64_t n)
 {
     rudder_nodes_t *nodes = plan->nodes;
+    if (!plan->complete) { /* start content: it has nothing but fill rows */
+        buffer_end(plan);
+    }
     for (int64_t i = 0; i < n; i++) {
         const buffer_place_t fill = plan->fills[plan->n_filled++];
         nodes_record_t *record = nodes_record(nodes, fill.node);
@@ -418,16 +437,17 @@ static void buffer_abort_start(buffer_plan_t *plan)
     for (int64_t i = plan->n_fill; i > 0; i--) {
         nodes_leave(nodes, plan->fills[i - 1].node);
     }
-    nodes_undo(nodes, plan->undo_begin, 0);
+    nodes_undo(nodes, plan->undo_begin, &plan->touched, 0);
     nodes->started = 0;
 }
 
 void buffer_abort(buffer_plan_t *plan)
 {
+    plan->nodes->n_incomplete--;
     if (plan->start) {
         buffer_abort_start(plan);
     } else {
-        nodes_undo(plan->nodes, plan->undo_begin, plan->count_before);
+        nodes_undo(plan->nodes, plan->undo_begin, &plan->touched, plan->count_before);
         plan->nodes->minibatch--;
     }
 }

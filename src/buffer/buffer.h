@@ -42,7 +42,8 @@ typedef struct buffer_plan {
     buffer_place_t *fills;      /* [n_fill] */
     buffer_joined_t *joined;    /* [n_joined] */
     nodes_admitted_t *admitted; /* [n_admitted] */
-    int64_t undo_begin, undo_changes;
+    nodes_touched_t touched;
+    int64_t undo_begin, undo_end;
     int32_t count_before;
     int start, complete;
 } buffer_plan_t;
@@ -50,7 +51,8 @@ typedef struct buffer_plan {
 /* Cuts the memory of one row type out of the arena (not its rows) and ties it together. nodes: NULL while measuring. */
 void buffer_layout(arena_t *arena, const buffer_config_t *config, rudder_nodes_t *nodes);
 /* Likewise the arrays of one plan. */
-void buffer_plan_layout(arena_t *arena, int64_t max_ids, int64_t max_capacity, buffer_plan_t *plan);
+void buffer_plan_layout(arena_t *arena, const rudder_policy_t *policy, int64_t max_ids, int64_t max_capacity,
+                        buffer_plan_t *plan);
 /* What the policy is told. */
 rudder_policy_setup_t buffer_setup(const buffer_config_t *config, rudder_nodes_t *nodes);
 /* Bytes of the rows. */

@@ -107,6 +107,14 @@ void nodes_leave(rudder_nodes_t *nodes, int32_t node)
     nodes->free++;
 }
 
+/* Writes a change and the state of the node as it is now. */
+static void nodes_write_undo(rudder_nodes_t *nodes, nodes_undo_t change)
+{
+    nodes_undo_t *undo = nodes_undo_at(nodes, nodes->undo_head++);
+    *undo = change;
+    nodes_copy_state(nodes, undo + 1, nodes_state(nodes, change.node));
+}
+
 /* The policy may let `node` in now: it is outside, did not leave in this minibatch, and there is a reason. */
 static int nodes_may_enter(const rudder_nodes_t *nodes, const nodes_record_t *record)
 {
@@ -131,7 +139,7 @@ int32_t rudder_nodes_admit(rudder_nodes_t *nodes, int32_t node, int32_t victim)
     if (victim != -1) {
         nodes_record_t *leaving = nodes_record(nodes, victim);
         const int32_t slot = nodes_slot(leaving);
-        nodes_undo_write(
+        nodes_write_undo(
             nodes,
             (nodes_undo_t){.node = victim, .what = (uint32_t)slot << 2 | NODES_LEFT, .brought = nodes->brought[slot]});
         nodes_leave(nodes, victim);
@@ -141,7 +149,7 @@ int32_t rudder_nodes_admit(rudder_nodes_t *nodes, int32_t node, int32_t victim)
     const int missed = nodes_missed(nodes, entering);
     const int32_t miss = NODES_MISS - entering->place;
     const int32_t slot = nodes_occupy(nodes, node);
-    nodes_undo_write(
+    nodes_write_undo(
         nodes, (nodes_undo_t){.node = node, .what = (uint32_t)slot << 2 | (missed ? NODES_ENTERED : NODES_FILLED)});
     if (missed) {
         nodes->admitted[nodes->n_admitted++] = (nodes_admitted_t){.node = node, .slot = slot, .miss = miss};
@@ -153,10 +161,8 @@ static void nodes_undo_one(rudder_nodes_t *nodes, const nodes_undo_t *undo)
 {
     const int32_t slot = nodes_undo_slot(undo);
     nodes_record_t *record = nodes_record(nodes, undo->node);
-    memcpy(record + 1, undo + 1, nodes->state_bytes);
+    nodes_copy_state(nodes, record + 1, undo + 1);
     switch (nodes_undo_change(undo)) {
-    case NODES_TOUCHED:
-        break;
     case NODES_LEFT:
         assert(nodes->free_head == slot);
         nodes_occupy(nodes, undo->node);
@@ -172,7 +178,7 @@ static void nodes_undo_one(rudder_nodes_t *nodes, const nodes_undo_t *undo)
     }
 }
 
-/* Tells the policy which nodes were put back, in portions that fit the scratch list. */
+/* Tells the policy which nodes were put back by the ring, in portions that fit the scratch list. */
 static void nodes_tell_restored(rudder_nodes_t *nodes, int64_t begin, int64_t end)
 {
     int64_t n = 0;
@@ -189,19 +195,22 @@ static void nodes_tell_restored(rudder_nodes_t *nodes, int64_t begin, int64_t en
     nodes->policy->restored(nodes->policy_self, nodes, nodes->hits, n);
 }
 
-void nodes_undo(rudder_nodes_t *nodes, int64_t begin, int32_t count)
+void nodes_undo(rudder_nodes_t *nodes, int64_t begin, const nodes_touched_t *touched, int32_t count)
 {
     const int64_t end = nodes->undo_head;
     for (int64_t i = end; i > begin; i--) {
         nodes_undo_one(nodes, nodes_undo_at(nodes, i - 1));
+    }
+    for (int64_t i = 0; i < touched->n; i++) {
+        nodes_copy_state(nodes, nodes_state(nodes, touched->node[i]), touched->state + (size_t)i * nodes->state_bytes);
     }
     while (nodes->count > count) {
         nodes_remove(nodes, nodes->count - 1);
         nodes->count--;
     }
     nodes->undo_head = begin;
-    nodes->undo_write = nodes->undo_size == 0 ? 0 : begin % nodes->undo_size;
     if (nodes->policy->restored != NULL) {
+        nodes->policy->restored(nodes->policy_self, nodes, touched->node, touched->n);
         nodes_tell_restored(nodes, begin, end);
     }
 }

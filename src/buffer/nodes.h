@@ -7,8 +7,9 @@
  * plan `brought`) and the row that lies in its memory (delivered for the plan row_sequence). Plans change the first,
  * rudder_complete() and rudder_fill() the second.
  *
- * Everything that a plan changes is written to an undo ring: plans complete oldest first, which frees its tail, and are
- * aborted newest first, which takes from its head.
+ * What a plan changes can be taken back: the plan keeps the states of the nodes that it asks for, and a ring shared by all
+ * plans the rows that left and entered. Plans complete oldest first, which frees the tail of the ring, and are aborted
+ * newest first, which takes from its head.
  */
 #ifndef RUDDER_BUFFER_NODES_H
 #define RUDDER_BUFFER_NODES_H
@@ -40,7 +41,6 @@ typedef enum nodes_phase { NODES_IDLE, NODES_MISSES, NODES_REPLACE } nodes_phase
 
 /* What a record of the undo ring undoes. */
 typedef enum nodes_change {
-    NODES_TOUCHED, /* hit or missed */
     NODES_LEFT,
     NODES_ENTERED, /* a row that was missed anyway */
     NODES_FILLED   /* a row fetched only to fill the buffer */
@@ -52,6 +52,13 @@ typedef struct nodes_undo {
     uint32_t what;    /* slot << 2 | nodes_change_t */
     uint32_t brought; /* of that slot, before */
 } nodes_undo_t;
+
+/* The nodes of a minibatch and their states before it. */
+typedef struct nodes_touched {
+    int32_t *node;
+    unsigned char *state; /* state_bytes each */
+    int64_t n;
+} nodes_touched_t;
 
 /* A missed row that enters: miss `miss` of its plan goes to `slot`. */
 typedef struct nodes_admitted {
@@ -82,10 +89,10 @@ struct rudder_nodes {
     int64_t admits_left; /* of this phase of this plan */
     nodes_phase_t phase;
 
-    unsigned char *undo; /* [undo_size] records of undo_bytes */
+    unsigned char *undo; /* ring of undo_size records of undo_bytes */
     size_t undo_bytes;
     int64_t undo_size, undo_tail, undo_head;
-    int64_t undo_write; /* undo_head modulo undo_size */
+    int64_t n_incomplete; /* plans that can be taken back */
 
     /* the minibatch that is being planned */
     int32_t *hits, *misses;     /* [max_ids] each */
@@ -165,25 +172,27 @@ static inline nodes_change_t nodes_undo_change(const nodes_undo_t *undo)
     return (nodes_change_t)(undo->what & 3);
 }
 
-/* Writes a change and the state of the node as it is now. */
-static inline void nodes_undo_write(rudder_nodes_t *nodes, nodes_undo_t change)
+static inline void nodes_copy_state(const rudder_nodes_t *nodes, void *to, const void *from)
 {
-    unsigned char *to = nodes->undo + (size_t)nodes->undo_write * nodes->undo_bytes;
-    const unsigned char *from = nodes_state(nodes, change.node);
-    memcpy(to, &change, sizeof change);
-    to += sizeof change;
-    for (size_t i = 0; i < nodes->state_bytes; i += 8) {
-        memcpy(to + i, from + i, 8);
+    for (size_t i = 0; i < nodes->state_bytes; i += 8) { /* a few words: a loop beats a call */
+        memcpy((unsigned char *)to + i, (const unsigned char *)from + i, 8);
     }
-    nodes->undo_head++;
-    nodes->undo_write = nodes->undo_write + 1 == nodes->undo_size ? 0 : nodes->undo_write + 1;
+}
+
+static inline void nodes_touch(const rudder_nodes_t *nodes, nodes_touched_t *touched, int32_t node)
+{
+    nodes_copy_state(nodes, touched->state + (size_t)touched->n * nodes->state_bytes, nodes_state(nodes, node));
+    touched->node[touched->n++] = node;
 }
 
 /* A node takes the first free slot, or leaves its own, by plan. Not written to the ring. */
 int32_t nodes_occupy(rudder_nodes_t *nodes, int32_t node);
 void nodes_leave(rudder_nodes_t *nodes, int32_t node);
-/* Takes back everything down to ring position `begin`, and the nodes first seen since there were `count` of them. */
-void nodes_undo(rudder_nodes_t *nodes, int64_t begin, int32_t count);
+/*
+ * Takes back everything down to ring position `begin`, what was touched, and the nodes first seen since there were `count`
+ * of them.
+ */
+void nodes_undo(rudder_nodes_t *nodes, int64_t begin, const nodes_touched_t *touched, int32_t count);
 /* The node leaves its slot and its memory, the policy is told. Not written to the ring. */
 void nodes_drop(rudder_nodes_t *nodes, int32_t node);
 
