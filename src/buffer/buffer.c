@@ -6,7 +6,7 @@
 #include "buffer/buffer.h"
 #include "buffer/rank.h"
 
-enum { BUFFER_BATCH = 32, BUFFER_AHEAD = 12 };
+enum { BUFFER_AHEAD = 16, BUFFER_BLOCK = 16, BUFFER_RING = 4 * BUFFER_BLOCK };
 
 /* ---- Memory ----------------------------------------------------------------------------------------------------- */
 
@@ -208,95 +208,147 @@ void buffer_start(rudder_nodes_t *nodes, buffer_plan_t *plan)
 
 /* ---- A minibatch ------------------------------------------------------------------------------------------------ */
 
-/* From `at` on, the first entry that may be the one with this hash, or the empty one that ends its chain. */
-static inline uint64_t buffer_probe(const rudder_nodes_t *nodes, uint64_t hash, uint64_t at)
+/* An id whose memory is on its way. */
+typedef struct buffer_flight {
+    uint64_t hash, at;
+} buffer_flight_t;
+
+/* The state of a look-up: what the loop needs, out of reach of what it writes to. */
+typedef struct buffer_search {
+    rudder_nodes_t *nodes;
+    buffer_plan_t *plan;
+    const int64_t *ids;
+    uint64_t *index, index_size;
+    uint32_t now;
+    int32_t known;                    /* nodes before this one have a state to save */
+    int64_t n_hit, n_miss, n_tracked; /* n_tracked: of the misses */
+    buffer_flight_t flight[BUFFER_RING];
+} buffer_search_t;
+
+/* Moves `at` to the first entry that may be the one with this hash, or to the empty one that ends its chain. */
+static inline uint64_t buffer_probe(const buffer_search_t *s, uint64_t hash, uint64_t at)
 {
-    while (nodes->index[at] != 0 && (uint32_t)(nodes->index[at] >> 32) != (uint32_t)hash) {
-        at = nodes_next(nodes, at);
+    while (s->index[at] != 0 && (uint32_t)(s->index[at] >> 32) != (uint32_t)hash) {
+        at = at + 1 == s->index_size ? 0 : at + 1;
     }
     return at;
 }
 
-/* The node of an id, made when it is new; `at` is where buffer_probe() stopped. Counts ids that are only lent a record. */
-static inline int32_t buffer_node_of(rudder_nodes_t *nodes, int64_t id, uint64_t hash, uint64_t at, int64_t *n_lent)
+/* An id that is not in the index enters at `at`: as a new node, or with a record lent for this minibatch. */
+static int32_t buffer_new_node(rudder_nodes_t *nodes, int64_t id, uint64_t hash, uint64_t at)
 {
-    for (;; at = nodes_next(nodes, at)) {
-        at = buffer_probe(nodes, hash, at);
-        if (nodes->index[at] == 0) {
-            break;
-        }
-        const int32_t node = nodes_entry_node(nodes->index[at]);
-        if (nodes_record(nodes, node)->id == id) {
-            return node;
-        }
-    }
     int32_t node;
     if (nodes->count < nodes->max_nodes) {
         node = nodes->count++;
     } else {
-        node = nodes->max_nodes + (int32_t)*n_lent;
-        nodes->misses[nodes->max_ids - ++*n_lent] = (int32_t)(uint32_t)at;
+        node = nodes->max_nodes + (int32_t)nodes->n_lent;
+        nodes->misses[nodes->max_ids - ++nodes->n_lent] = (int32_t)(uint32_t)at; /* to be emptied again */
     }
     buffer_new_record(nodes, node, id);
     nodes->index[at] = nodes_entry(hash, node);
     return node;
 }
 
-/* First appearance in the minibatch of a node that is in the buffer. */
-static inline void buffer_hit(rudder_nodes_t *nodes, buffer_plan_t *plan, int32_t node, nodes_record_t *record)
+static inline int32_t buffer_node_of(buffer_search_t *s, int64_t id, const buffer_flight_t *flight)
 {
-    if (record->place & NODES_PENDING) {
-        const int32_t slot = nodes_slot(record);
-        plan->joined[plan->n_joined++] = (buffer_joined_t){.slot = slot, .brought = nodes->brought[slot]};
+    for (uint64_t at = flight->at;; at = at + 1 == s->index_size ? 0 : at + 1) {
+        at = buffer_probe(s, flight->hash, at);
+        if (s->index[at] == 0) {
+            return buffer_new_node(s->nodes, id, flight->hash, at);
+        }
+        const int32_t node = nodes_entry_node(s->index[at]);
+        if (nodes_record(s->nodes, node)->id == id) {
+            return node;
+        }
     }
-    nodes->hits[plan->n_hit++] = node;
 }
 
+/* The three stations of an id: its place in the index is called for; ... */
+static inline void buffer_call_index(buffer_search_t *s, int64_t i)
+{
+    const uint64_t hash = rng_mix((uint64_t)s->ids[i]);
+    const uint64_t at = nodes_home(s->nodes, hash);
+    s->flight[(uint64_t)i % BUFFER_RING] = (buffer_flight_t){.hash = hash, .at = at};
+    __builtin_prefetch(&s->index[at]);
+}
+
+/* ... the index names a node, whose record is called for; ... */
+static inline void buffer_call_record(buffer_search_t *s, int64_t i)
+{
+    buffer_flight_t *flight = &s->flight[(uint64_t)i % BUFFER_RING];
+    flight->at = buffer_probe(s, flight->hash, flight->at);
+    /* an empty entry names node -1, whose record is not there: a prefetch may miss */
+    __builtin_prefetch(nodes_record(s->nodes, nodes_entry_node(s->index[flight->at])), 1);
+}
+
+/* ... the record is read. */
+static inline void buffer_serve(buffer_search_t *s, int64_t i)
+{
+    rudder_nodes_t *nodes = s->nodes;
+    buffer_plan_t *plan = s->plan;
+    const int32_t node = buffer_node_of(s, s->ids[i], &s->flight[(uint64_t)i % BUFFER_RING]);
+    nodes_record_t *record = nodes_record(nodes, node);
+    const int32_t place = record->place;
+    if (record->seen == s->now) { /* a duplicate */
+        plan->source[i] = place & (~NODES_PENDING | place >> 31);
+        return;
+    }
+    record->seen = s->now;
+    if (node < s->known) {
+        nodes_touch(nodes, &plan->touched, node);
+    }
+    if (place >= NODES_PENDING) {
+        const int32_t slot = place & ~NODES_PENDING;
+        plan->joined[plan->n_joined++] = (buffer_joined_t){.slot = slot, .brought = nodes->brought[slot]};
+    }
+    /* Hit or miss is a coin toss, so no branch: both lists are written, one of them keeps it. */
+    const int32_t miss = place >> 31; /* all ones, or zero */
+    const int32_t miss_place = (int32_t)(NODES_MISS - s->n_miss);
+    nodes->hits[s->n_hit] = node;
+    nodes->misses[s->n_tracked] = node;
+    plan->fetch[s->n_miss] = s->ids[i];
+    plan->source[i] = (place & ~NODES_PENDING & ~miss) | (miss_place & miss);
+    record->place = (place & ~miss) | (miss_place & miss);
+    s->n_hit += 1 + miss;
+    s->n_miss -= miss;
+    s->n_tracked += -miss & (node < nodes->max_nodes);
+}
+
+/* One pass in which the stations are BUFFER_AHEAD ids apart: memory is fetched while other ids are served. */
 static void buffer_look_up(rudder_nodes_t *nodes, buffer_plan_t *plan, const int64_t *ids, int64_t n)
 {
-    const uint32_t now = (uint32_t)nodes->sequence;
-    const int32_t known = buffer_touches(nodes->policy) ? nodes->count : 0; /* nodes that have a state to save */
-    uint64_t hash[BUFFER_BATCH], at[BUFFER_BATCH];
-    int64_t n_miss = 0, n_lent = 0;
-    for (int64_t first = 0; first < n; first += BUFFER_BATCH) {
-        const int64_t m = n - first < BUFFER_BATCH ? n - first : BUFFER_BATCH;
-        for (int64_t j = 0; j < m; j++) {
-            hash[j] = rng_mix((uint64_t)ids[first + j]);
-            at[j] = nodes_home(nodes, hash[j]);
-            __builtin_prefetch(&nodes->index[at[j]]);
-        }
-        for (int64_t j = 0; j < m; j++) {
-            at[j] = buffer_probe(nodes, hash[j], at[j]);
-            if (nodes->index[at[j]] != 0) {
-                __builtin_prefetch(nodes_record(nodes, nodes_entry_node(nodes->index[at[j]])), 1);
-            }
-        }
-        for (int64_t j = 0; j < m; j++) {
-            const int32_t node = buffer_node_of(nodes, ids[first + j], hash[j], at[j], &n_lent);
-            nodes_record_t *record = nodes_record(nodes, node);
-            if (record->seen != now) {
-                record->seen = now;
-                if (node < known) {
-                    nodes_touch(nodes, &plan->touched, node);
-                }
-                if (record->place >= 0) {
-                    buffer_hit(nodes, plan, node, record);
-                } else {
-                    if (node < nodes->max_nodes) {
-                        nodes->misses[n_miss - n_lent] = node;
-                    }
-                    record->place = (int32_t)(NODES_MISS - n_miss);
-                    plan->fetch[n_miss++] = ids[first + j];
-                }
-            }
-            plan->source[first + j] = record->place < 0 ? record->place : record->place & ~NODES_PENDING;
-        }
+    buffer_search_t s = {.nodes = nodes,
+                         .plan = plan,
+                         .ids = ids,
+                         .index = nodes->index,
+                         .index_size = nodes->index_size,
+                         .now = (uint32_t)nodes->sequence,
+                         .known = buffer_touches(nodes->policy) ? nodes->count : 0};
+    int64_t called = 0, named = 0, served = 0;
+    while (called < n && called < 2 * BUFFER_AHEAD) {
+        buffer_call_index(&s, called++);
     }
-    for (int64_t i = 1; i <= n_lent; i++) {
-        nodes->index[(uint32_t)nodes->misses[nodes->max_ids - i]] = 0;
+    while (named < n && named < BUFFER_AHEAD) {
+        buffer_call_record(&s, named++);
     }
-    plan->n_miss = n_miss;
-    plan->n_untracked = n_lent;
+    while (called < n) {
+        buffer_call_index(&s, called++);
+        buffer_call_record(&s, named++);
+        buffer_serve(&s, served++);
+    }
+    while (named < n) {
+        buffer_call_record(&s, named++);
+        buffer_serve(&s, served++);
+    }
+    while (served < n) {
+        buffer_serve(&s, served++);
+    }
+    plan->n_untracked = nodes->n_lent;
+    for (; nodes->n_lent > 0; nodes->n_lent--) {
+        nodes->index[(uint32_t)nodes->misses[nodes->max_ids - nodes->n_lent]] = 0;
+    }
+    plan->n_hit = s.n_hit;
+    plan->n_miss = s.n_miss;
 }
 
 void buffer_begin(rudder_nodes_t *nodes, buffer_plan_t *plan, const int64_t *ids, int64_t n)
@@ -359,23 +411,32 @@ int buffer_ready(const buffer_plan_t *plan)
     return 1;
 }
 
-static inline const unsigned char *buffer_source(const buffer_plan_t *plan, int64_t i, const unsigned char *miss_rows,
-                                                 size_t stride)
+/* Where rows come from: [0] the slots, [1] the misses. */
+typedef struct buffer_origin {
+    const unsigned char *rows[2];
+    size_t stride[2];
+} buffer_origin_t;
+
+/* The row of a source. Without a branch: hit or miss is a coin toss. */
+static inline const unsigned char *buffer_row(const buffer_origin_t *origin, int32_t source)
 {
-    const int32_t source = plan->source[i];
-    return source >= 0 ? plan->nodes->rows + (size_t)source * plan->nodes->row_bytes
-                       : miss_rows + (size_t)(NODES_MISS - source) * stride;
+    const uint32_t miss = (uint32_t)source >> 31;
+    const uint32_t row = ((uint32_t)source ^ -miss) - miss; /* source, or NODES_MISS - source */
+    return origin->rows[miss] + (size_t)row * origin->stride[miss];
 }
 
 /* The rows of a minibatch in the order of its ids: out[n_ids][row_bytes]. Inlined for row sizes that are constants. */
-static inline void buffer_gather(const buffer_plan_t *plan, const unsigned char *miss_rows, size_t stride,
-                                 unsigned char *out, size_t row_bytes)
+static inline void buffer_gather(const buffer_plan_t *plan, const buffer_origin_t *origin, unsigned char *out,
+                                 size_t row_bytes)
 {
-    for (int64_t i = 0; i < plan->n_ids; i++) {
-        if (i + BUFFER_AHEAD < plan->n_ids) {
-            __builtin_prefetch(buffer_source(plan, i + BUFFER_AHEAD, miss_rows, stride));
-        }
-        memcpy(out + (size_t)i * row_bytes, buffer_source(plan, i, miss_rows, stride), row_bytes);
+    const int32_t *source = plan->source;
+    const int64_t n = plan->n_ids, far = n > BUFFER_AHEAD ? n - BUFFER_AHEAD : 0;
+    for (int64_t i = 0; i < far; i++) {
+        __builtin_prefetch(buffer_row(origin, source[i + BUFFER_AHEAD]));
+        memcpy(out + (size_t)i * row_bytes, buffer_row(origin, source[i]), row_bytes);
+    }
+    for (int64_t i = far; i < n; i++) {
+        memcpy(out + (size_t)i * row_bytes, buffer_row(origin, source[i]), row_bytes);
     }
 }
 
@@ -390,15 +451,16 @@ static void buffer_end(buffer_plan_t *plan)
 void buffer_complete(buffer_plan_t *plan, const void *miss_rows, size_t stride, void *out)
 {
     rudder_nodes_t *nodes = plan->nodes;
+    const buffer_origin_t origin = {.rows = {nodes->rows, miss_rows}, .stride = {nodes->row_bytes, stride}};
     switch (nodes->row_bytes) {
     case 4:
-        buffer_gather(plan, miss_rows, stride, out, 4);
+        buffer_gather(plan, &origin, out, 4);
         break;
     case 8:
-        buffer_gather(plan, miss_rows, stride, out, 8);
+        buffer_gather(plan, &origin, out, 8);
         break;
     default:
-        buffer_gather(plan, miss_rows, stride, out, nodes->row_bytes);
+        buffer_gather(plan, &origin, out, nodes->row_bytes);
     }
     for (int64_t i = 0; i < plan->n_admitted; i++) {
         const nodes_admitted_t *a = &plan->admitted[i];

@@ -95,7 +95,8 @@ struct rudder_nodes {
     int64_t n_incomplete; /* plans that can be taken back */
 
     /* the minibatch that is being planned */
-    int32_t *hits, *misses;     /* [max_ids] each */
+    int32_t *hits, *misses; /* [max_ids] each; at the end of `misses`: index places of the lent records */
+    int64_t n_lent;
     nodes_admitted_t *admitted; /* [max_ids] of its plan */
     int64_t n_admitted;
 
