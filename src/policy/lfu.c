@@ -63,6 +63,9 @@ static void lfu_sink(lfu_t *lfu, int64_t i, lfu_entry_t entry)
             break;
         }
         const int64_t end = child + LFU_ARITY < lfu->n ? child + LFU_ARITY : lfu->n;
+        for (int64_t c = child; c < end; c++) { /* whichever child goes up, its children are on their way */
+            __builtin_prefetch(&lfu->heap[c * LFU_ARITY + 1]);
+        }
         while (++child < end) {
             coldest = lfu_colder(&lfu->heap[child], &lfu->heap[coldest]) ? child : coldest;
         }

@@ -35,9 +35,9 @@ typedef struct score_state {
     uint32_t clock;
 } score_state_t;
 
-/* What many nodes tell about the rates of their kind: sums of u, m, u (u - 1), m (m - 1). */
+/* What many nodes tell about the rates of their kind: sums of u, m, u^2 and m^2. */
 typedef struct score_evidence {
-    double uses, minibatches, use_pairs, minibatch_pairs;
+    uint64_t uses, minibatches, uses_squared, minibatches_squared;
 } score_evidence_t;
 
 /* Rates of a kind before a node is looked at: `minibatches` minibatches of rate `mean`. */
@@ -57,7 +57,7 @@ typedef struct score {
     rank_item_t *victims; /* [capacity] */
     rank_item_t *chosen;  /* [n_chosen_max] */
     int64_t n_chosen_max, n_victims, n_candidates, n_swaps;
-    score_evidence_t evidence[2]; /* of nodes seen in a minibatch, of the start content */
+    score_prior_t prior[2]; /* of nodes that were first seen in a minibatch, of the start content */
 } score_t;
 
 static void score_layout(arena_t *arena, const rudder_policy_setup_t *setup, score_t *score)
@@ -188,14 +188,13 @@ static inline int score_from_start(const score_state_t *state)
     return state->clock == 0;
 }
 
-static void score_observe(score_t *score, const score_state_t *state, uint32_t now)
+static inline void score_observe(score_evidence_t *evidence, const score_state_t *state, uint32_t now)
 {
-    score_evidence_t *evidence = &score->evidence[score_from_start(state)];
-    const double uses = state->uses, minibatches = now - state->clock;
+    const uint64_t uses = state->uses, minibatches = now - state->clock;
     evidence->uses += uses;
     evidence->minibatches += minibatches;
-    evidence->use_pairs += uses * (uses - 1);
-    evidence->minibatch_pairs += minibatches * (minibatches - 1);
+    evidence->uses_squared += uses * uses;
+    evidence->minibatches_squared += minibatches * minibatches;
 }
 
 static void score_find_victims(score_t *score, const rudder_nodes_t *nodes)
@@ -212,7 +211,6 @@ static void score_find_victims(score_t *score, const rudder_nodes_t *nodes)
         }
         const score_state_t *state = score_state(nodes, node);
         const uint32_t idle = now - state->anchor;
-        score_observe(score, state, now);
         if (idle >= (uint32_t)score->threshold[slot]) {
             const uint32_t cold = ~score_bits(score_eviction(score, state->score, idle));
             score->victims[score->n_victims++] =
@@ -221,22 +219,39 @@ static void score_find_victims(score_t *score, const rudder_nodes_t *nodes)
     }
 }
 
+static score_prior_t score_prior(const score_evidence_t *kind)
+{
+    const double pairs = (double)(kind->minibatches_squared - kind->minibatches); /* sum of m (m - 1) */
+    if (kind->uses == 0 || !(pairs > 0)) {
+        return (score_prior_t){.mean = 0, .minibatches = 1};
+    }
+    const double mean = (double)kind->uses / (double)kind->minibatches;
+    const double variance = (double)(kind->uses_squared - kind->uses) / pairs - mean * mean;
+    const double most = SCORE_PRIOR_MOST;
+    return (score_prior_t){.mean = mean, .minibatches = variance * most > mean ? mean / variance : most};
+}
+
+/* Goes over all nodes: candidates, and evidence about rates. */
 static void score_find_candidates(score_t *score, const rudder_nodes_t *nodes, int64_t room)
 {
     const uint32_t now = score_now(nodes);
     rank_top_t top = {.items = score->chosen, .capacity = score->n_chosen_max, .k = room};
-    score->n_candidates = 0;
+    score_evidence_t seen = {0}, start = {0};
+    int64_t n_candidates = 0;
     for (int32_t node = 0; node < nodes->count; node++) {
         const nodes_record_t *record = nodes_record(nodes, node);
         const score_state_t *state = (const score_state_t *)(record + 1);
+        score_observe(score_from_start(state) ? &start : &seen, state, now);
         if (record->place < 0 && state->score > 0) {
             const uint64_t key = (uint64_t)score_bits(state->score) << 1 | (uint64_t)nodes_missed(nodes, record);
             rank_top_add(&top, (rank_item_t){.key = key, .id = record->id, .node = node});
-            score->n_candidates++;
-            score_observe(score, state, now);
+            n_candidates++;
         }
     }
+    score->n_candidates = n_candidates;
     score->n_swaps = rank_top_end(&top);
+    score->prior[0] = score_prior(&seen);
+    score->prior[1] = score_prior(&start);
 }
 
 static void score_select(score_t *score, const rudder_nodes_t *nodes)
@@ -244,10 +259,8 @@ static void score_select(score_t *score, const rudder_nodes_t *nodes)
     if (score->selected) {
         return;
     }
-    memset(score->evidence, 0, sizeof score->evidence);
     score_find_victims(score, nodes);
     score_find_candidates(score, nodes, nodes->free + score->n_victims);
-    rank_sort(score->chosen, score->n_swaps);
     const int64_t leave = score->n_swaps - nodes->free;
     if (leave > 0 && leave < score->n_victims) {
         rank_select(score->victims, score->n_victims, leave);
@@ -276,17 +289,6 @@ static int64_t score_replace(void *self, rudder_nodes_t *nodes)
     return score->n_swaps;
 }
 
-static score_prior_t score_prior(const score_evidence_t *kind)
-{
-    if (kind->uses == 0 || kind->minibatch_pairs == 0) {
-        return (score_prior_t){.mean = 0, .minibatches = 1};
-    }
-    const double mean = kind->uses / kind->minibatches;
-    const double variance = kind->use_pairs / kind->minibatch_pairs - mean * mean;
-    const double most = SCORE_PRIOR_MOST;
-    return (score_prior_t){.mean = mean, .minibatches = variance * most > mean ? mean / variance : most};
-}
-
 static double score_rate(const score_prior_t priors[2], const score_state_t *state, uint32_t now)
 {
     const score_prior_t *prior = &priors[score_from_start(state)];
@@ -298,16 +300,16 @@ static void score_outlook(void *self, rudder_nodes_t *nodes, rudder_outlook_t *o
     score_t *score = self;
     const uint32_t now = score_now(nodes);
     score_select(score, nodes);
-    const score_prior_t priors[2] = {score_prior(&score->evidence[0]), score_prior(&score->evidence[1])};
     *outlook =
         (rudder_outlook_t){.stale = score->n_victims, .candidates = score->n_candidates, .swaps = score->n_swaps};
     for (int64_t i = 0; i < score->n_swaps; i++) {
         const rank_item_t *item = &score->chosen[i];
         outlook->cost += !(item->key & 1);
-        outlook->saving_per_minibatch += score_rate(priors, score_state(nodes, (int32_t)item->node), now);
+        outlook->saving_per_minibatch += score_rate(score->prior, score_state(nodes, (int32_t)item->node), now);
     }
     for (int64_t i = 0; i < score->n_swaps - nodes->free; i++) {
-        outlook->saving_per_minibatch -= score_rate(priors, score_state(nodes, (int32_t)score->victims[i].node), now);
+        outlook->saving_per_minibatch -=
+            score_rate(score->prior, score_state(nodes, (int32_t)score->victims[i].node), now);
     }
 }
 
