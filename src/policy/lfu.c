@@ -11,6 +11,7 @@
 
 enum {
     LFU_ARITY = 4,
+    LFU_AHEAD = 8,
     LFU_HEAP_AT = 64 + 48 /* bytes: the four children of an entry then share a cache line */
 };
 
@@ -116,6 +117,9 @@ static const lfu_entry_t *lfu_coldest(lfu_t *lfu, const rudder_nodes_t *nodes)
         if (count == top.count) {
             return &lfu->heap[0];
         }
+        for (int64_t c = 1; c <= LFU_ARITY && c < lfu->n; c++) { /* one of them is the next top */
+            __builtin_prefetch(lfu_count(nodes, lfu->heap[c].node));
+        }
         top.count = count;
         lfu_sink(lfu, 0, top);
     }
@@ -138,6 +142,9 @@ static void lfu_misses(void *self, rudder_nodes_t *nodes, const int32_t *node, i
     }
     lfu_hits(self, nodes, node, n);
     for (int64_t i = 0; i < n && nodes->capacity > 0; i++) {
+        if (i + LFU_AHEAD < n) {
+            __builtin_prefetch(nodes_record(nodes, node[i + LFU_AHEAD]));
+        }
         const lfu_entry_t entry = lfu_entry(nodes, node[i]);
         if (nodes->free > 0) {
             rudder_nodes_admit(nodes, entry.node, -1);
