@@ -7,7 +7,10 @@ set_target_properties(rudder PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${P
 target_include_directories(rudder PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>
                                          $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_link_libraries(rudder PUBLIC Threads::Threads m)
-target_link_options(rudder PRIVATE -Wl,--gc-sections -Wl,--no-undefined)
+target_link_options(rudder PRIVATE -Wl,--gc-sections)
+if(NOT RUDDER_FUZZ) # clang leaves the sanitizers' functions to the program
+    target_link_options(rudder PRIVATE -Wl,--no-undefined)
+endif()
 
 # One relocatable object whose hidden symbols are local, so that the archive defines nothing but rudder_*.
 add_custom_command(
