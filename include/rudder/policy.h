@@ -67,7 +67,7 @@ typedef struct rudder_policy {
     void (*hits)(void *self, rudder_nodes_t *nodes, const int32_t *node, int64_t n);
     void (*misses)(void *self, rudder_nodes_t *nodes, const int32_t *node, int64_t n);
 
-    /* A replacement, at most once a minibatch, after `misses`. Returns the number of rows that entered. */
+    /* A replacement, at most once a minibatch, after `misses` and `outlook`. Returns the number of rows that entered. */
     int64_t (*replace)(void *self, rudder_nodes_t *nodes);
 
     /* What `replace` would do now. NULL if the policy has no replacement. May cost O(capacity + tracked nodes). */
@@ -103,16 +103,21 @@ RUDDER_API int64_t rudder_node_id(const rudder_nodes_t *nodes, int32_t node);
 RUDDER_API int32_t rudder_node_slot(const rudder_nodes_t *nodes, int32_t node);
 /* 1 when the node was missed in the current minibatch, so that letting it in costs no fill. */
 RUDDER_API int rudder_node_missed(const rudder_nodes_t *nodes, int32_t node);
-/* The policy's bytes for the node. Valid until the next minibatch; the buffer saves them before `hits` and `misses`. */
+/*
+ * The policy's bytes for the node. Valid until the next minibatch. For rudder_abort() the buffer saves them before `hits` and
+ * `misses` for the nodes of the minibatch, and in rudder_nodes_admit() for the two nodes concerned. What a policy changes
+ * elsewhere (other nodes, its own memory) stays changed when a plan is aborted, unless `restored` repairs it.
+ */
 RUDDER_API void *rudder_node_state(const rudder_nodes_t *nodes, int32_t node);
 /* The node in a slot, -1 when the slot is free. */
 RUDDER_API int32_t rudder_slot_node(const rudder_nodes_t *nodes, int32_t slot);
 
 /*
  * Lets `node` (outside the buffer) enter. `victim` is the node that leaves for it, or -1 to take a free slot. Returns the
- * slot, or -1 and changes nothing when the request has no meaning (node inside, victim outside, no free slot, node not
- * missed now and the call does not come from `replace`). The states of both nodes are saved before the call returns, so
- * change them afterwards. Cost: O(1).
+ * slot, or -1 and changes nothing when the request has no meaning: node inside, victim outside, no free slot, node not
+ * missed now and the call does not come from `replace`; a node that left in this minibatch (it cannot come back in it); from
+ * `misses` without RUDDER_POLICY_ADMITS; more often than there are slots in one `replace`. The states of both nodes are
+ * saved before the call returns, so change them afterwards. Cost: O(1).
  */
 RUDDER_API int32_t rudder_nodes_admit(rudder_nodes_t *nodes, int32_t node, int32_t victim);
 

@@ -112,10 +112,10 @@ typedef struct rudder_config {
 
     const char *decider; /* "never", "once", "fixed:N", "gain", "llm"; NULL: "never" where it matters */
     const rudder_decider_t *decider_table; /* own decider instead of a name; must outlive the handle */
-    const char *fallback;                  /* inline decider that decides when the decider cannot; default "gain" */
-    rudder_mode_t mode;                    /* default async */
-    int32_t deadline_ms;                   /* of one decision; default 30000 */
-    int32_t late_after;                    /* async: drop answers older than so many minibatches; default 4 periods */
+    const char *fallback; /* rule that decides when the decider cannot: "gain" (default), "never", "fixed:N" */
+    rudder_mode_t mode;   /* default async */
+    int32_t deadline_ms;  /* of one decision; default 30000 */
+    int32_t late_after;   /* async: drop answers older than so many minibatches; default 4 periods */
     rudder_agent_config_t agent;
     rudder_facts_t facts;
 
@@ -144,7 +144,7 @@ RUDDER_API rudder_status_t rudder_open(const rudder_config_t *config, rudder_t *
 /*
  * Closes the handle: open plans are dropped, the decider is cancelled, the last decisions are reported, the worker joined,
  * an agent that this handle started and nobody else uses is gone when the call returns. timeout_ms bounds the wait for a
- * running decision before it is cancelled. NULL is allowed.
+ * running decision before it is cancelled. NULL is allowed. In a forked child nothing is done: the handle is the parent's.
  */
 RUDDER_API void rudder_close(rudder_t *handle, int32_t timeout_ms);
 
@@ -152,7 +152,8 @@ RUDDER_API void rudder_close(rudder_t *handle, int32_t timeout_ms);
 
 /*
  * The start content (see `start`): a plan without ids whose fill rows are the rows to load before the first minibatch.
- * To be called once per type, before its first plan; not calling it is the start "empty". n_fill may be 0.
+ * To be called once per type, before its first plan; not calling it is the start "empty". n_fill may be 0. The plan has no
+ * misses: rudder_complete() or, without it, the first rudder_fill() completes it.
  */
 RUDDER_API rudder_status_t rudder_plan_start(rudder_t *handle, int32_t type, rudder_plan_t **plan,
                                              rudder_error_t *error);
@@ -163,12 +164,17 @@ RUDDER_API rudder_status_t rudder_plan_start(rudder_t *handle, int32_t type, rud
  * also one without ids (n = 0). A row that an earlier open plan is about to bring into the buffer is a hit (it is joined,
  * not fetched twice).
  * Errors: OWNED and ARGUMENT (negative id, n > max_ids): nothing has changed; PLANS: max_plans are open.
+ * With several types a minibatch is over when every type was planned (or one comes again): windows count such minibatches,
+ * and a replacement that is decided then is made for each type in its next plan, for the type just planned in this one.
  * Cost: O(n); O(capacity + tracked nodes) more, at most once a period, when a replacement is weighed.
  */
 RUDDER_API rudder_status_t rudder_plan_begin(rudder_t *handle, int32_t type, const int64_t *ids, int64_t n,
                                              rudder_plan_t **plan, rudder_error_t *error);
 
-/* The ids to fetch, misses first, then fill rows: ids[*n_miss + *n_fill], distinct. Valid while the plan is open. */
+/*
+ * The ids to fetch: ids[*n_miss + *n_fill], distinct; first the misses in the order in which they appeared, then the fill
+ * rows in no particular order. Valid while the plan is open.
+ */
 RUDDER_API void rudder_plan_fetch(const rudder_plan_t *plan, const int64_t **ids, int64_t *n_miss, int64_t *n_fill);
 
 /*
