@@ -584,10 +584,10 @@ void controller_close(controller_t *controller, int32_t timeout_ms)
         if (controller->flight != FLIGHT_NONE && !mailbox_waits(&controller->questions)) {
             mailbox_wait(&controller->replies, clock_seconds() + 1e-3 * (timeout_ms > 0 ? timeout_ms : 0));
         }
+        mailbox_put(&controller->questions, &stop); /* before the cancel: a question that waits is not begun any more */
         if (decider->cancel != NULL) {
             decider->cancel(decider->self);
         }
-        mailbox_put(&controller->questions, &stop);
         pthread_join(controller->worker, NULL);
         if (controller->flight == FLIGHT_ASKED) {
             controller_end_flight(controller);
