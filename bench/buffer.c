@@ -280,7 +280,7 @@ static void report(const workload_t *w, const run_t *run, json_t *json)
     const double per_id = (run->plan + run->complete) / ids;
     const double ms = (run->split + run->plan + run->complete + run->fill) / minibatches * 1e-6;
     const double reference = run->width == 1 ? w->reference : 0;
-    printf("%-17s %-15s %4d  %5.1f  %6.1f %6.1f %6.1f  %6.1f  %5.2f  %8.3f", w->name, run->policy, run->width,
+    printf("%-18s %-7s %4d  %5.1f  %6.1f %6.1f %6.1f  %6.1f  %5.2f  %8.3f", w->name, run->policy, run->width,
            100 * (double)run->stats.hit_rows / (double)run->stats.remote_rows, run->plan / ids, run->complete / ids,
            per_id, run->gather / ids, (run->plan + run->complete) / run->gather, ms);
     if (reference > 0) {
@@ -351,18 +351,17 @@ int main(int argc, char **argv)
     json_array(&json, "runs");
     printf("Rudder %s, compiler %s; buffer 25 %% of the halo, period %d, alpha .005, one thread, least of %d runs.\n",
            rudder_version(), __VERSION__, PERIOD, repeat);
-    printf("score: fixed:16, degree start; lfu: empty start; static: degree start. CPU time of the thread, transport "
-           "left out.\n"
-           "ms a minibatch: split off the owned ids, plan, complete, fill. Reference: CPU ms of the reference "
-           "implementation's\n"
-           "buffer code (numba, one thread, warm, 1-wide rows, same settings) on a quiet machine of this kind, for the "
-           "whole\n"
-           "minibatch: %d input ids (sbm), of which the plan gets the remote ones after the split, and %d ids of %d "
-           "(zipf).\n\n",
-           REFERENCE_SBM_IDS, ZIPF_IDS, ZIPF_NODES);
-    printf("%-17s %-15s %4s  %5s  %6s %6s %6s  %6s  %5s  %8s  %8s  %5s\n", "trace", "policy", "row", "hit %", "plan",
+    printf(
+        "score: fixed:16, degree start; lfu: empty start; static: degree start. CPU time of the thread, no transport.\n"
+        "ms a minibatch: split off the owned ids, plan, complete, fill. Reference: CPU ms of the reference\n"
+        "implementation's buffer code (numba, one thread, warm, 1-wide rows, same settings) on a quiet machine of "
+        "this\n"
+        "kind, for the whole minibatch: sbm %d input ids, of which the plan gets the remote ones after the split;\n"
+        "zipf %d ids of %d (here: distinct, exponent 1).\n\n",
+        REFERENCE_SBM_IDS, ZIPF_IDS, ZIPF_NODES);
+    printf("%-18s %-7s %4s  %5s  %6s %6s %6s  %6s  %5s  %8s  %8s  %5s\n", "trace", "policy", "row", "hit %", "plan",
            "compl.", "sum", "gather", "ratio", "ms/mb", "ref. ms", "times");
-    printf("%-17s %-15s %4s  %5s  %6s %6s %6s  %6s  %5s  %8s  %8s  %5s\n", "", "", "f32", "", "ns/id", "ns/id", "ns/id",
+    printf("%-18s %-7s %4s  %5s  %6s %6s %6s  %6s  %5s  %8s  %8s  %5s\n", "", "", "f32", "", "ns/id", "ns/id", "ns/id",
            "ns/id", "", "CPU", "CPU", "less");
     for (int i = 0; i < 3; i++) {
         workload_t w;
