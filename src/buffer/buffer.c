@@ -277,8 +277,9 @@ static inline void buffer_call_record(buffer_search_t *s, int64_t i)
 {
     buffer_flight_t *flight = &s->flight[(uint64_t)i % BUFFER_RING];
     flight->at = buffer_probe(s, flight->hash, flight->at);
-    /* an empty entry names node -1, whose record is not there: a prefetch may miss */
-    __builtin_prefetch(nodes_record(s->nodes, nodes_entry_node(s->index[flight->at])), 1);
+    const int32_t node = nodes_entry_node(s->index[flight->at]);
+    __builtin_prefetch(nodes_record(s->nodes, node & ~(node >> 31)),
+                       1); /* an empty entry names -1: any record will do */
 }
 
 /* ... the record is read. */
