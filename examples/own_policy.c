@@ -1,6 +1,7 @@
 /*
  * A policy of one's own: CLOCK, the second chance. A hit marks the slot; a missed row takes the slot of the first node
- * under the hand that is not marked, and the hand clears the marks it passes. The policy is the part up to `clock_policy`.
+ * under the hand that is not marked, and the hand clears the marks it passes. (An abort does not bring those marks back:
+ * that costs a chance, never a wrong row.) The policy is the part up to `clock_policy`.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +23,7 @@ static void clock_hits(void *self, rudder_nodes_t *nodes, const int32_t *node, i
 {
     (void)self;
     for (int64_t i = 0; i < n; i++) {
-        *(int64_t *)rudder_node_state(nodes, node[i]) = 1; /* 8 bytes a node, kept and restored by the buffer */
+        *(int64_t *)rudder_node_state(nodes, node[i]) = 1; /* 8 bytes a node, kept by the buffer */
     }
 }
 
