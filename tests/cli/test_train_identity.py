@@ -81,7 +81,10 @@ def check_killed_agent(checks, parts, expected):
     checks.equal(run.losses(), expected, "agent killed: losses")
     checks.that(killed, "the agent was seen and killed while training ran")
     if run.summary:
-        checks.that(run.summary["decisions"]["fallback"] > 0, "agent killed: the fall-back decided", run.summary["decisions"])
+        # Killed between two questions it is started again in time; killed in the middle of one the fall-back decides.
+        decisions = run.summary["decisions"]
+        checks.that(decisions["fallback"] > 0 or decisions["answered"] == decisions["asked"],
+                    "agent killed: every question was answered or decided by the fall-back", decisions)
 
 
 def main():
