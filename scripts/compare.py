@@ -23,10 +23,10 @@ ROWS = [
     ("score, llm", ["--policy", "score", "--start", "empty", "--decider", "llm"]),
 ]
 # label, option, epochs, rows: the slower the link, the fewer epochs and rows fit into a few minutes
-SHORT = ("no buffer", "lfu", "score, gain", "score, llm")
+SHORT = ("no buffer", "static", "lfu", "score, gain", "score, llm")
 LINKS = [
     ("this machine as it is", "off", 4, None),
-    ("emulated 1 Gbit/s, 50 us", "1Gbit,50us", 2, SHORT),
+    ("emulated 1 Gbit/s, 50 us", "1Gbit,50us", 2, None),
     ("emulated 200 Mbit/s, 50 us", "200Mbit,50us", 2, SHORT),
 ]
 MLP = ("features alone", ["--policy", "none", "--fanout", "0,0"])
@@ -94,10 +94,12 @@ def print_link(label, epochs, results):
 def print_agent_cost(results):
     """What the LLM cost against the rule that decides the same question, from the same link's runs."""
     llm, gain = results["score, llm"], results["score, gain"]
-    cpu = llm["decisions"]["agent_cpu_seconds"] / (llm["seconds"] * len(os.sched_getaffinity(0)))
-    print("the LLM against the rule gain: epoch time %+.1f %%, waiting of the compute threads %.1f s against %.1f s; the agent used "
-          "%.1f %% of the CPU time there was" % (100 * (seconds_per_epoch(llm) / seconds_per_epoch(gain) - 1),
-                                            llm["time"]["compute"]["wait"], gain["time"]["compute"]["wait"], 100 * cpu))
+    cores = len(os.sched_getaffinity(0))
+    more = sum(llm["epoch_seconds"]) - sum(gain["epoch_seconds"])
+    print("the LLM against the rule gain: epochs %+.1f %%, that is %+.1f s on %d cores = %+.1f core seconds, while the agent used "
+          "%.1f s of CPU;\ncompute threads waited %.1f s for minibatches, %.1f s with gain" % (
+              100 * more / sum(gain["epoch_seconds"]), more, cores, more * cores, llm["decisions"]["agent_cpu_seconds"],
+              llm["time"]["compute"]["wait"], gain["time"]["compute"]["wait"]))
 
 
 def print_decision(summary):
