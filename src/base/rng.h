@@ -57,6 +57,21 @@ static inline uint32_t rng_below(uint32_t random, uint32_t bound)
     return (uint32_t)(((uint64_t)random * bound) >> 32);
 }
 
+/*
+ * Step i of a shuffle of items[n] (Fisher and Yates): a random one of those from i on takes place i and is returned. After
+ * the steps 0 .. k-1 the first k items are a random choice in random order.
+ */
+static inline int64_t rng_shuffle_step(uint64_t key, int64_t *items, int64_t i, int64_t n)
+{
+    const rng_block_t random = rng_philox(key, (uint64_t)i, 0);
+    const uint64_t wide = (uint64_t)random.v[0] << 32 | random.v[1];
+    const int64_t j = i + (int64_t)(wide % (uint64_t)(n - i));
+    const int64_t drawn = items[j];
+    items[j] = items[i];
+    items[i] = drawn;
+    return drawn;
+}
+
 /* A float in [0, 1) with 24 random bits. */
 static inline float rng_float(uint32_t random)
 {

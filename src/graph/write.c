@@ -74,12 +74,7 @@ rudder_status_t write_draw_split(const int32_t *label, int64_t n, uint64_t seed,
     const int64_t fifth = m / 5;
     for (int64_t i = 0; i < m; i++) { /* the first two fifths of a shuffle */
         if (i < 2 * fifth) {
-            const rng_block_t random = rng_philox(key, (uint64_t)i, 0);
-            const uint64_t wide = (uint64_t)random.v[0] << 32 | random.v[1];
-            const int64_t j = i + (int64_t)(wide % (uint64_t)(m - i));
-            const int64_t drawn = node[j];
-            node[j] = node[i];
-            node[i] = drawn;
+            rng_shuffle_step(key, node, i, m);
         }
         split[node[i]] = i < fifth ? SPLIT_VALID : i < 2 * fifth ? SPLIT_TEST : SPLIT_TRAIN;
     }

@@ -50,13 +50,7 @@ static void make_random(make_t *m)
             }
         }
         for (int64_t i = 0; i < count; i++) {
-            const rng_block_t random = rng_philox(key, (uint64_t)i, 0);
-            const uint64_t wide = (uint64_t)random.v[0] << 32 | random.v[1];
-            const int64_t j = i + (int64_t)(wide % (uint64_t)(count - i));
-            const int64_t drawn = node[j];
-            node[j] = node[i];
-            node[i] = drawn;
-            m->part[drawn] = (int32_t)(dealt++ % m->options->n_parts);
+            m->part[rng_shuffle_step(key, node, i, count)] = (int32_t)(dealt++ % m->options->n_parts);
         }
     }
 }
