@@ -1,6 +1,7 @@
 # The rudder program: src/{graph,partition,sample,comm,nn,train,trace,report,agent,cli}.
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(ZLIB REQUIRED IMPORTED_TARGET zlib)
+pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
 pkg_check_modules(CJSON REQUIRED IMPORTED_TARGET libcjson)
 find_library(METIS_LIBRARY metis REQUIRED)
 find_library(OPENBLAS_LIBRARY openblas REQUIRED)
@@ -19,7 +20,7 @@ file(GLOB rudder_program_sources CONFIGURE_DEPENDS
      src/agent/*.c)
 list(FILTER rudder_program_sources EXCLUDE REGEX "src/agent/llama_")
 add_library(rudder_program STATIC ${rudder_program_sources})
-target_link_libraries(rudder_program PUBLIC rudder_objects PkgConfig::ZLIB PkgConfig::CJSON ${METIS_LIBRARY}
+target_link_libraries(rudder_program PUBLIC rudder_objects PkgConfig::ZLIB PkgConfig::ZSTD PkgConfig::CJSON ${METIS_LIBRARY}
                       ${OPENBLAS_LIBRARY} MPI::MPI_C)
 target_sources(rudder_program PRIVATE $<TARGET_OBJECTS:rudder_objects>)
 target_include_directories(rudder_program PUBLIC ${OPENBLAS_INCLUDE})

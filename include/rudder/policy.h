@@ -37,6 +37,10 @@ typedef struct rudder_policy_setup {
     int64_t max_ids;   /* most ids in one minibatch */
     int32_t period;    /* minibatches in a metrics window */
     double alpha;      /* decay of the paper's eviction score per minibatch without a hit */
+    int32_t max_plans; /* plans that can be taken back at once */
+    int64_t
+        max_announced; /* most ids of announced minibatches that are remembered; 0: the policy does not look ahead */
+    int64_t window;    /* N of the policy name "lookahead:N": minibatches to look ahead; 0: as many as help */
 } rudder_policy_setup_t;
 
 /* What a replacement now would do; all counts are rows. */
@@ -85,8 +89,19 @@ typedef struct rudder_policy {
     /* The start content enters (before the first minibatch): the policy sets its state for a node in a slot. NULL: left zero. */
     void (*started)(void *self, rudder_nodes_t *nodes, const int32_t *node, int64_t n);
 
-    /* Ids of a minibatch to come, `ahead` minibatches from the next one to be planned. NULL: not used. */
-    void (*announced)(void *self, rudder_nodes_t *nodes, int64_t minibatch, const int64_t *ids, int64_t n);
+    /*
+     * The nodes of a minibatch to come; minibatches are announced in ascending order, and not before they are known. Nodes
+     * may repeat; -1: an id that is not tracked for want of room. NULL: the policy does not look ahead.
+     */
+    void (*announced)(void *self, rudder_nodes_t *nodes, int64_t minibatch, const int32_t *node, int64_t n);
+    /* 1 when it would help to know one more minibatch before the next is planned. NULL: never. O(1). */
+    int (*wants)(void *self, const rudder_nodes_t *nodes);
+
+    /*
+     * The remote nodes known beforehand (the halo) and their degrees, after `open` and before anything else; with this
+     * function they are tracked from the start, as many as there is room for. NULL: nodes are tracked when first seen.
+     */
+    void (*known)(void *self, rudder_nodes_t *nodes, const int32_t *node, const uint32_t *degree, int64_t n);
 
     void (*close)(void *self);
 } rudder_policy_t;
@@ -109,6 +124,12 @@ RUDDER_API int rudder_node_missed(const rudder_nodes_t *nodes, int32_t node);
  * elsewhere (other nodes, its own memory) stays changed when a plan is aborted, unless `restored` repairs it.
  */
 RUDDER_API void *rudder_node_state(const rudder_nodes_t *nodes, int32_t node);
+/*
+ * What fetching the node's row costs, relative to the cheapest owner: 1 where costs are off or equal. Costs come in steps
+ * of sqrt(2) and change between minibatches only; rudder_nodes_cost_version() grows when any has changed. O(log owners).
+ */
+RUDDER_API double rudder_node_cost(const rudder_nodes_t *nodes, int32_t node);
+RUDDER_API uint32_t rudder_nodes_cost_version(const rudder_nodes_t *nodes);
 /* The node in a slot, -1 when the slot is free. */
 RUDDER_API int32_t rudder_slot_node(const rudder_nodes_t *nodes, int32_t slot);
 

@@ -72,7 +72,20 @@ typedef struct rudder_type_config {
     const int64_t *halo;         /* remote nodes known beforehand, distinct (start content); may be NULL. Not copied: */
     const uint32_t *halo_degree; /*   read by rudder_open() only; NULL: all equal */
     int64_t n_halo;
+    const double *start_weight; /* [n_halo], for the start "weights": the highest first; read by rudder_open() only */
+    const int64_t
+        *owner_offset; /* [n_owners + 1]: owner o has the ids [owner_offset[o], owner_offset[o + 1]); copied */
+    int64_t
+        max_announced; /* ids of announced minibatches remembered, if the policy looks ahead; 0: 16 capacity_rows + 2
+                              max_ids */
 } rudder_type_config_t;
+
+/* What rows of different owners cost, for policies that weigh them (mix, lookahead). */
+typedef enum rudder_owner_cost {
+    RUDDER_OWNER_COST_OFF = 0,  /* all rows cost the same */
+    RUDDER_OWNER_COST_MEASURED, /* by rudder_report_fetch() */
+    RUDDER_OWNER_COST_GIVEN     /* by owner_row_cost */
+} rudder_owner_cost_t;
 
 typedef enum rudder_mode {
     RUDDER_ASYNC = 0, /* the trainer goes on and applies the answer when it arrives */
@@ -102,9 +115,10 @@ typedef struct rudder_config {
     int32_t max_plans;                 /* plans open at once; default 4 */
     const rudder_type_config_t *types; /* [n_types] */
 
-    const char *policy;                  /* "score", "static", "lfu" (default), "none" */
+    const char
+        *policy; /* "mix", "lookahead", "lookahead:W", "lfu" (default), "lru", "sieve", "score", "static", "none" */
     const rudder_policy_t *policy_table; /* own policy instead of a name; must outlive the handle */
-    const char *start;                   /* "empty", "degree", "random"; NULL: what suits the policy */
+    const char *start;                   /* "empty", "degree", "random", "weights"; NULL: what suits the policy */
     double alpha;                        /* default .005 */
     int32_t period;                      /* minibatches in a window; default 16 */
     int64_t minibatches;                 /* in the whole run; 0: unknown */
@@ -127,6 +141,16 @@ typedef struct rudder_config {
     /* One line that a user should see once (the agent was lost, ...). From the caller's thread. May be NULL. */
     void (*on_message)(void *context, const char *text);
     void *callback_context;
+
+    int32_t n_owners; /* of remote rows; 0: not known. With owners every type has owner_offset */
+    rudder_owner_cost_t owner_cost;
+    const double *owner_row_cost; /* [n_owners], any unit; copied */
+    /*
+     * Simulation: seconds of a clock that the host advances between calls. Deciders of any kind are then asked in the
+     * caller's thread; in async mode the answer arrives when the clock has gone on by its latency (answer->latency_ms as
+     * the decider set it, or else the time it really took). NULL: real time.
+     */
+    double (*clock)(void *callback_context);
 } rudder_config_t;
 
 /* Fills *config with defaults. config_size: sizeof(rudder_config_t) of the caller. */
@@ -204,11 +228,20 @@ RUDDER_API rudder_status_t rudder_fill(rudder_t *handle, rudder_plan_t *plan, co
 RUDDER_API rudder_status_t rudder_abort(rudder_t *handle, rudder_plan_t *plan, rudder_error_t *error);
 
 /*
- * A minibatch to come: seq counts the minibatches of the type from 0. Kept by policies that look ahead, checked and
- * counted otherwise. Errors: ARGUMENT (seq already planned), OWNED.
+ * A minibatch to come: seq counts the minibatches of the type from 0, in ascending order, each at most once. Kept by
+ * policies that look ahead, checked and counted otherwise. The minibatch itself is still planned, with the same ids, when
+ * its turn comes; a plan with other ids is served rightly and only guessed worse. n > max_ids is allowed here.
+ * Errors: ARGUMENT (seq already planned or not above the last one announced), OWNED, AGAIN (no room for n ids more:
+ * max_announced; plan first). Cost: O(n).
  */
 RUDDER_API rudder_status_t rudder_announce(rudder_t *handle, int64_t seq, int32_t type, const int64_t *ids, int64_t n,
                                            rudder_error_t *error);
+
+/*
+ * 1 when the policy looks ahead and would do better if it knew one more minibatch before the next one is planned, and there
+ * is room for it: the host announces until this is 0, or until it does not want to know more. O(1).
+ */
+RUDDER_API int rudder_announce_wanted(const rudder_t *handle, int32_t type);
 
 /* The rows of these ids changed at their owner: they leave the buffer. Unknown ids are ignored. Errors: STATE (a plan is open). */
 RUDDER_API rudder_status_t rudder_invalidate(rudder_t *handle, int32_t type, const int64_t *ids, int64_t n,
@@ -219,6 +252,13 @@ typedef struct rudder_times {
     double sample, fetch, wait, compute;
 } rudder_times_t;
 RUDDER_API rudder_status_t rudder_report_times(rudder_t *handle, const rudder_times_t *times);
+
+/*
+ * Fetching `rows` rows from an owner took so many seconds: call it for every owner after a minibatch was fetched. Kept as
+ * seconds per row of each owner, older reports fading; has an effect with RUDDER_OWNER_COST_MEASURED, from the next plan on.
+ * Errors: ARGUMENT (owner out of range, seconds not finite or negative). O(1).
+ */
+RUDDER_API rudder_status_t rudder_report_fetch(rudder_t *handle, int32_t owner, int64_t rows, double seconds);
 
 /* ---- Statistics ------------------------------------------------------------------------------------------------- */
 
@@ -236,6 +276,7 @@ typedef struct rudder_stats {
     int64_t replaced, kept, nothing_stale, invalid, late, failed, fallback;
     double latency_mean_ms, latency_p50_ms, latency_p99_ms; /* of the last 1024 answers */
     double age_mean_minibatches;                            /* asked to applied */
+    int64_t window;                                         /* minibatches announced and not yet planned, of type 0 */
 } rudder_stats_t;
 
 /* Copies the statistics; size: sizeof(rudder_stats_t) of the caller. Any thread. Figures of one minibatch are consistent. */

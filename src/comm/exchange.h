@@ -49,6 +49,11 @@ void exchange_emulate(exchange_t *exchange, int on);
 
 /* Bytes of rows and ids received from and sent to each peer since the start: in[size], out[size]; to oneself: 0. */
 void exchange_traffic(const exchange_t *exchange, int64_t *in, int64_t *out);
+/*
+ * Seconds, summed over the exchanges since the last call of this function, that the rows of each rank took to arrive after
+ * the exchange began; seconds[size]. That of this rank itself is 0.
+ */
+void exchange_seconds(exchange_t *exchange, double *seconds);
 /* Bytes held by the buffers. */
 int64_t exchange_memory(const exchange_t *exchange);
 

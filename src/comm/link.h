@@ -24,4 +24,24 @@ rudder_status_t link_parse(const char *text, link_t *link, rudder_error_t *error
  */
 double link_arrival(link_t *link, double start, int64_t bytes_in, int64_t bytes_out);
 
+/* The links of a rank: one that all owners share, and owners that are behind one of their own. Zeroed: no link. */
+enum { LINKS_OWN = 16 };
+typedef struct links {
+    link_t common;
+    int32_t n_own;
+    struct {
+        int32_t owner;
+        link_t link;
+    } own[LINKS_OWN];
+} links_t;
+
+/* Reads "1Gbit,50us" and "1Gbit,50us;2=100Mbit,1ms" (rows of owner 2 pass a slower link). Errors: USAGE. */
+rudder_status_t links_parse(const char *text, links_t *links, rudder_error_t *error);
+/*
+ * Books a request to every owner and the replies, started at `start`: in[n_owners], out[n_owners] bytes. arrival[n_owners]:
+ * when each owner's reply has arrived. Returns the latest.
+ */
+double links_arrival(links_t *links, double start, const int64_t *in, const int64_t *out, int32_t n_owners,
+                     double *arrival);
+
 #endif

@@ -42,7 +42,7 @@ static void bound_next_uses(const int64_t *ids, const int64_t *offsets, int64_t 
 }
 
 rudder_status_t bound_fetched(const int64_t *ids, const int64_t *offsets, int64_t n_minibatches, int64_t capacity,
-                              int64_t *fetched, int64_t *remote_rows, rudder_error_t *error)
+                              int64_t *fetched, int64_t *remote_rows, int32_t *per_minibatch, rudder_error_t *error)
 {
     const int64_t n = n_minibatches > 0 ? offsets[n_minibatches] - offsets[0] : 0;
     uint64_t size = 16;
@@ -60,6 +60,7 @@ rudder_status_t bound_fetched(const int64_t *ids, const int64_t *offsets, int64_
     bound_next_uses(ids, offsets, n_minibatches, seen, size, next);
     int64_t rows = 0, misses = 0, asked = 0, farthest = 0;
     for (int64_t t = 0; t < n_minibatches; t++) {
+        const int64_t before = misses;
         misses -= due[t];
         rows -= due[t];
         for (int64_t i = offsets[t] - offsets[0]; i < offsets[t + 1] - offsets[0]; i++) {
@@ -70,6 +71,9 @@ rudder_status_t bound_fetched(const int64_t *ids, const int64_t *offsets, int64_
                 rows++;
                 farthest = next[i] > farthest ? next[i] : farthest;
             }
+        }
+        if (per_minibatch != NULL) {
+            per_minibatch[t] = (int32_t)(misses - before);
         }
         while (rows > capacity) {
             const int64_t excess = rows - capacity, leave = due[farthest] < excess ? due[farthest] : excess;

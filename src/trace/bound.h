@@ -12,9 +12,10 @@
 
 /*
  * Rows fetched with `capacity` slots. Minibatch t asks for ids[offsets[t] .. offsets[t + 1]), remote and >= 0, duplicates
- * allowed. remote_rows: distinct ids of each minibatch, summed; may be NULL. O(ids). Errors: MEMORY.
+ * allowed. remote_rows: distinct ids of each minibatch, summed; may be NULL. per_minibatch[n_minibatches]: rows fetched in
+ * each; may be NULL. O(ids). Errors: MEMORY.
  */
 rudder_status_t bound_fetched(const int64_t *ids, const int64_t *offsets, int64_t n_minibatches, int64_t capacity,
-                              int64_t *fetched, int64_t *remote_rows, rudder_error_t *error);
+                              int64_t *fetched, int64_t *remote_rows, int32_t *per_minibatch, rudder_error_t *error);
 
 #endif

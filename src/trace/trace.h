@@ -1,4 +1,7 @@
-/* A recorded trace: the remote ids of every minibatch of a run on one rank, and its halo. */
+/*
+ * A recorded trace as a whole in memory: the remote ids of every minibatch of a run on one rank, and its halo. For what needs
+ * to see all of it (the bound, look-ahead of everything); reader.h streams.
+ */
 #ifndef RUDDER_TRACE_TRACE_H
 #define RUDDER_TRACE_TRACE_H
 
@@ -14,6 +17,9 @@ typedef struct trace {
     uint32_t *halo_degree;
     int64_t n_halo;
 } trace_t;
+
+/* Reads a trace of any kind (reader.h) whole. Errors: IO, DATA, MEMORY. */
+rudder_status_t trace_load(const char *path, trace_t *trace, rudder_error_t *error);
 
 /*
  * Reads a trace from a .npz archive: `ids` (<u4 or <i8, concatenated), `offsets` (<i8), `halo` (as ids), `halo_degree`

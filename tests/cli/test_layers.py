@@ -6,9 +6,9 @@ import sys
 
 ROOT = os.environ.get("RUDDER_SOURCE_DIR") or os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 LIBRARY = ["base", "buffer", "policy", "control", "decide", "api"]
-PROGRAM = ["graph", "partition", "comm", "sample", "nn", "train", "trace", "report", "agent", "cli"]
+PROGRAM = ["graph", "partition", "comm", "sample", "nn", "trace", "train", "report", "agent", "cli"]
 LAYERS = LIBRARY + PROGRAM
-FOREIGN = re.compile(r"^(mpi|cblas|metis|zlib|cjson/.*|curl/.*|llama|ggml.*)\.h$")
+FOREIGN = re.compile(r"^(mpi|cblas|metis|zlib|zstd|cjson/.*|curl/.*|llama|ggml.*)\.h$")
 
 
 def main():

@@ -119,7 +119,7 @@ static int read_traces(void **state)
             return 1;
         }
         /* with room for all of them, each id is fetched once */
-        bound_fetched(trace->ids, trace->offsets, trace->n_minibatches, trace->n_ids, &recorded[i].distinct, NULL,
+        bound_fetched(trace->ids, trace->offsets, trace->n_minibatches, trace->n_ids, &recorded[i].distinct, NULL, NULL,
                       NULL);
     }
     return 0;
@@ -145,7 +145,7 @@ static void check_table(const recorded_t *r, const expected_t *table, size_t n)
     for (size_t f = 0; f < 4; f++) {
         const int64_t capacity = slots(r, fractions[f]);
         int64_t least = 0, remote = 0;
-        bound_fetched(trace->ids, trace->offsets, trace->n_minibatches, capacity, &least, &remote, NULL);
+        bound_fetched(trace->ids, trace->offsets, trace->n_minibatches, capacity, &least, &remote, NULL, NULL);
         for (size_t i = 0; i < n; i++) {
             int64_t fetched = least;
             if (table[i].policy != NULL) {
@@ -257,7 +257,7 @@ static void test_bound_is_the_optimum(void **state)
         }
         for (int capacity = 0; capacity <= TINY_IDS; capacity++) {
             int64_t fetched = -1;
-            assert_int_equal(bound_fetched(ids, offsets, TINY_MINIBATCHES, capacity, &fetched, &remote, NULL),
+            assert_int_equal(bound_fetched(ids, offsets, TINY_MINIBATCHES, capacity, &fetched, &remote, NULL, NULL),
                              RUDDER_OK);
             assert_int_equal(fetched, brute_force(asked, TINY_MINIBATCHES, capacity));
             assert_int_equal(remote, asked_for);
@@ -270,9 +270,9 @@ static void test_bound_of_nothing(void **state)
     const int64_t offsets[] = {0, 0, 0};
     int64_t fetched = -1, remote = -1;
     (void)state;
-    assert_int_equal(bound_fetched(NULL, offsets, 0, 5, &fetched, &remote, NULL), RUDDER_OK);
+    assert_int_equal(bound_fetched(NULL, offsets, 0, 5, &fetched, &remote, NULL, NULL), RUDDER_OK);
     assert_int_equal(fetched, 0);
-    assert_int_equal(bound_fetched(NULL, offsets, 2, 5, &fetched, &remote, NULL), RUDDER_OK);
+    assert_int_equal(bound_fetched(NULL, offsets, 2, 5, &fetched, &remote, NULL, NULL), RUDDER_OK);
     assert_int_equal(fetched, 0);
     assert_int_equal(remote, 0);
 }
@@ -311,7 +311,7 @@ static void test_nothing_beats_the_bound(void **state)
         static const int64_t capacities[] = {0, 1, 7, 50, SMALL_IDS};
         for (int c = 0; c < 5; c++) {
             int64_t least = 0, remote = 0;
-            bound_fetched(ids, offsets, SMALL_MINIBATCHES, capacities[c], &least, &remote, NULL);
+            bound_fetched(ids, offsets, SMALL_MINIBATCHES, capacities[c], &least, &remote, NULL, NULL);
             for (size_t r = 0; r < sizeof runs / sizeof runs[0]; r++) {
                 run_t run = runs[r];
                 run.capacity = capacities[c];
