@@ -10,7 +10,8 @@ const rudder_policy_t policy_none = {.size = sizeof(rudder_policy_t), .name = "n
 /* Keeps the start content for ever. */
 const rudder_policy_t policy_static = {.size = sizeof(rudder_policy_t), .name = "static"};
 
-static const rudder_policy_t *const policy_table[] = {&policy_none, &policy_score, &policy_static, &policy_lfu};
+static const rudder_policy_t *const policy_table[] = {&policy_none, &policy_score, &policy_static, &policy_lfu,
+                                                      &policy_mix};
 
 enum { POLICY_COUNT = sizeof policy_table / sizeof policy_table[0] };
 

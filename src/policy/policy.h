@@ -4,7 +4,7 @@
 
 #include "rudder/policy.h"
 
-extern const rudder_policy_t policy_none, policy_score, policy_static, policy_lfu;
+extern const rudder_policy_t policy_none, policy_score, policy_static, policy_lfu, policy_mix;
 
 /* NULL: no policy has this name; *nearest is then the nearest name, or NULL. */
 const rudder_policy_t *policy_find(const char *name, const char **nearest);

@@ -1,0 +1,377 @@
+/*
+ * Learned use rates: decayed counts kept lazily with the minibatch of the last use, the sums of the fit, its solution.
+ *
+ * A plan can be taken back while later ones are not made yet, and the buffer puts back only the states of nodes. What else
+ * a minibatch changes (the sums of the fit, the weights, the prior's scale) is therefore one record a minibatch, in a ring
+ * as long as plans can be open: record t is what was known before minibatch t.
+ */
+#include "policy/rates.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "buffer/nodes.h"
+
+enum {
+    RATES_TERMS = 4,       /* half-life 4, half-life 64, all uses, prior */
+    RATES_SOLVE_EVERY = 8, /* minibatches */
+    RATES_AHEAD = 8,
+    RATES_LEAST_SAMPLE = 2048, /* fewer nodes than this are all in the sample */
+    RATES_MOST_SHIFT = 6       /* of many, one in 64 */
+};
+
+static const double rates_half_life[2] = {4, 64};
+static const double rates_fit_half_life = 128;
+static const double rates_prior_weight = 16; /* minibatches of history that the prior counts for */
+static const double rates_least_rate = .01;  /* rows of the fit weigh 1 / (rate + this) */
+static const double rates_ridge = 1;         /* "all uses alone" counts as if about one use had shown it */
+
+/* What is known before a minibatch. Matrices are the upper triangle, by rows. */
+typedef struct rates_fit {
+    double square[RATES_TERMS][RATES_TERMS], with[RATES_TERMS]; /* sums of x x' and x y over the sample */
+    double weight[RATES_TERMS];
+    double uses;  /* of nodes with a known degree, since the start */
+    double scale; /* prior = 1 - exp(-scale x degree) */
+} rates_fit_t;
+
+struct rates {
+    rates_now_t now;
+    int64_t capacity;
+    double norm[2];     /* sum of the decays of all minibatches before this one */
+    double prior_scale; /* that `prior` was made with */
+    uint32_t sample_shift;
+    int64_t n_known;
+    int32_t known[RATES_DEGREES]; /* nodes, by class of degree */
+    rates_fit_t *fit;             /* of the minibatch under way */
+    int64_t n_fits;
+    rates_fit_t fits[]; /* ring */
+};
+
+_Static_assert(offsetof(struct rates, now) == 0, "rates_now() relies on it");
+
+/* ---- Degrees ---------------------------------------------------------------------------------------------------- */
+
+/* A float's exponent and the first six bits of its fraction. */
+static uint16_t rates_degree_class(uint32_t degree)
+{
+    const float value = (float)degree;
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    const uint32_t class = (bits >> 17) - (127u << 6) + 1;
+    return degree == 0 ? 0 : (uint16_t)(class < RATES_DEGREES ? class : RATES_DEGREES - 1);
+}
+
+static double rates_class_degree(int32_t class)
+{
+    return class == 0 ? 0 : ldexp(1 + ((class - 1) & 63) / 64., (class - 1) >> 6);
+}
+
+static double rates_prior(double scale, int32_t class)
+{
+    return -expm1(-scale * rates_class_degree(class));
+}
+
+/* The scale at which the priors of all known nodes sum up to `uses`. */
+static double rates_find_scale(const rates_t *rates, double uses)
+{
+    double low = 0, high = 1;
+    const double most = .9 * (double)(rates->n_known - rates->known[0]);
+    const double wanted = uses < most ? uses : most;
+    for (int step = 0; step < 60; step++) {
+        const double middle = step == 0 ? high : .5 * (low + high);
+        double sum = 0;
+        for (int32_t c = 1; c < RATES_DEGREES; c++) {
+            sum += rates->known[c] > 0 ? rates->known[c] * rates_prior(middle, c) : 0;
+        }
+        if (sum >= wanted) {
+            high = middle;
+        } else if (step == 0) {
+            return high; /* no prior is that weak */
+        } else {
+            low = middle;
+        }
+    }
+    return high;
+}
+
+static void rates_make_priors(rates_t *rates, double scale)
+{
+    for (int32_t c = 0; c < RATES_DEGREES; c++) {
+        rates->now.prior[c] = (float)rates_prior(scale, c);
+    }
+    rates->prior_scale = scale;
+}
+
+void rates_known(rates_t *rates, rudder_nodes_t *nodes, const int32_t *node, const uint32_t *degree, int64_t n)
+{
+    for (int64_t i = 0; i < n && degree != NULL; i++) {
+        rates_state_t *state = nodes_state(nodes, node[i]);
+        state->degree = rates_degree_class(degree[i]);
+        rates->known[state->degree]++;
+        rates->n_known++;
+    }
+}
+
+/* ---- Opening ---------------------------------------------------------------------------------------------------- */
+
+static int64_t rates_count_fits(const rudder_policy_setup_t *setup)
+{
+    return (setup->max_plans > 1 ? setup->max_plans : 1) + 1;
+}
+
+size_t rates_memory(const rudder_policy_setup_t *setup)
+{
+    return sizeof(rates_t) + (size_t)rates_count_fits(setup) * sizeof(rates_fit_t);
+}
+
+rates_t *rates_open(void *memory, const rudder_policy_setup_t *setup)
+{
+    rates_t *rates = memory;
+    rates->capacity = setup->capacity;
+    rates->n_fits = rates_count_fits(setup);
+    rates->fit = &rates->fits[0];
+    rates->fit->weight[2] = 1;
+    for (int age = 0; age < RATES_AGES; age++) {
+        rates->now.decay[age] = (rates_decay_t){.of_4 = (float)(exp2(-age / rates_half_life[0]) / RATES_UNIT_4),
+                                                .of_64 = (float)(exp2(-age / rates_half_life[1]) / RATES_UNIT_64)};
+    }
+    return rates;
+}
+
+/* ---- The fit ---------------------------------------------------------------------------------------------------- */
+
+/*
+ * The sample: one node of every 2^shift consecutive ones, which of them is a hash's choice. Numbers are given in order of
+ * appearance, so this is as good as drawing, needs no list, and changes by itself as nodes come and go.
+ */
+static inline int32_t rates_sampled(uint32_t block, uint32_t shift)
+{
+    return (int32_t)(block << shift | (uint32_t)((uint64_t)(block * 0x9E3779B1u) >> (32 - shift)));
+}
+
+static inline int rates_in_sample(int32_t node, uint32_t shift)
+{
+    return node == rates_sampled((uint32_t)node >> shift, shift);
+}
+
+/* What the rates were before the minibatch t. Returns the weight of the row. */
+static double rates_row(const rates_t *rates, const rates_state_t *state, int64_t t, double x[RATES_TERMS])
+{
+    const uint32_t age = (uint32_t)t - state->last;
+    const rates_decay_t decay = rates->now.decay[age < RATES_AGES ? age : RATES_AGES - 1];
+    const double prior = (double)rates->now.prior[state->degree];
+    x[0] = (double)state->count[0] * (double)decay.of_4 * rates->norm[0];
+    x[1] = (double)state->count[1] * (double)decay.of_64 * rates->norm[1];
+    x[2] = (state->uses + rates_prior_weight * prior) / ((double)t + rates_prior_weight);
+    x[3] = prior;
+    return 1 / (x[2] + rates_least_rate);
+}
+
+/* Adds the squares of the whole sample, before minibatch t. What was used is added as it comes. */
+static void rates_add_squares(rates_t *rates, const rudder_nodes_t *nodes, int64_t t)
+{
+    const uint32_t shift = rates->sample_shift;
+    const uint32_t blocks = (uint32_t)(((int64_t)nodes->count + (1 << shift) - 1) >> shift);
+    rates_fit_t *fit = rates->fit;
+    for (uint32_t block = 0; block < blocks; block++) {
+        const int32_t node = rates_sampled(block, shift), ahead = rates_sampled(block + RATES_AHEAD, shift);
+        double x[RATES_TERMS];
+        if (ahead < nodes->count) {
+            __builtin_prefetch(nodes_state(nodes, ahead));
+        }
+        if (node >= nodes->count) {
+            break; /* of the last block, or not there */
+        }
+        const double weight = rates_row(rates, nodes_state(nodes, node), t, x);
+        for (int i = 0; i < RATES_TERMS; i++) {
+            for (int j = i; j < RATES_TERMS; j++) {
+                fit->square[i][j] += weight * x[i] * x[j];
+            }
+        }
+    }
+}
+
+/* Solves for the terms in `set` alone, the others are 0. Returns 0 when a weight would be negative or there is none. */
+static int rates_solve_set(const rates_fit_t *fit, unsigned set, double weight[RATES_TERMS])
+{
+    double l[RATES_TERMS][RATES_TERMS], y[RATES_TERMS];
+    int term[RATES_TERMS], n = 0;
+    for (int i = 0; i < RATES_TERMS; i++) {
+        weight[i] = 0;
+        if (set >> i & 1) {
+            term[n++] = i;
+        }
+    }
+    for (int i = 0; i < n; i++) { /* Cholesky, and the lower system on the way */
+        for (int j = 0; j <= i; j++) {
+            double sum = fit->square[term[j]][term[i]];
+            for (int k = 0; k < j; k++) {
+                sum -= l[i][k] * l[j][k];
+            }
+            if (i != j) {
+                l[i][j] = sum / l[j][j];
+            } else if (sum > 1e-12 * fit->square[term[i]][term[i]]) {
+                l[i][i] = sqrt(sum);
+            } else {
+                return 0;
+            }
+        }
+        y[i] = fit->with[term[i]];
+        for (int k = 0; k < i; k++) {
+            y[i] -= l[i][k] * y[k];
+        }
+        y[i] /= l[i][i];
+    }
+    for (int i = n - 1; i >= 0; i--) {
+        for (int k = i + 1; k < n; k++) {
+            y[i] -= l[k][i] * y[k];
+        }
+        y[i] /= l[i][i];
+        weight[term[i]] = y[i];
+        if (!(y[i] >= 0)) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* Nonnegative least squares: the best of the sets of terms whose own solution is nonnegative. */
+static void rates_solve(rates_fit_t *fit)
+{
+    rates_fit_t ridged = *fit;
+    double best = INFINITY;
+    for (int i = 0; i < RATES_TERMS; i++) {
+        ridged.square[i][i] += rates_ridge;
+    }
+    ridged.with[2] += rates_ridge;
+    for (unsigned set = 1; set < 1u << RATES_TERMS; set++) {
+        double weight[RATES_TERMS], error = 0;
+        if (rates_solve_set(&ridged, set, weight)) {
+            for (int i = 0; i < RATES_TERMS; i++) { /* at a solution the error is a constant - w . x y */
+                error -= weight[i] * ridged.with[i];
+            }
+            if (error < best) {
+                best = error;
+                memcpy(fit->weight, weight, sizeof weight);
+            }
+        }
+    }
+}
+
+/* ---- A minibatch ------------------------------------------------------------------------------------------------ */
+
+static double rates_norm(double half_life, int64_t t)
+{
+    const double q = exp2(-1 / half_life);
+    return (1 - q) / (q * -expm1(-(double)t * M_LN2 / half_life));
+}
+
+/* What rates_of() needs, before minibatch t. */
+static void rates_look(rates_t *rates, int64_t t)
+{
+    const rates_fit_t *fit = rates->fit;
+    const double per_use = fit->weight[2] / ((double)t + rates_prior_weight);
+    rates->now.minibatch = (uint32_t)t;
+    rates->now.per_4 = (float)(fit->weight[0] * rates->norm[0]);
+    rates->now.per_64 = (float)(fit->weight[1] * rates->norm[1]);
+    rates->now.per_use = (float)per_use;
+    rates->now.per_prior = (float)(per_use * rates_prior_weight + fit->weight[3]);
+}
+
+static void rates_set_norms(rates_t *rates, int64_t t)
+{
+    for (int i = 0; i < 2; i++) {
+        rates->norm[i] = t == 0 ? 0 : rates_norm(rates_half_life[i], t);
+    }
+}
+
+/* Minibatch t begins: the record of what will be known after it starts from the one before it. */
+static void rates_begin(rates_t *rates, const rudder_nodes_t *nodes)
+{
+    const int64_t t = nodes->minibatch;
+    const rates_fit_t *before = &rates->fits[t % rates->n_fits];
+    const double fading = exp2(-1 / rates_fit_half_life);
+    rates_fit_t *fit = &rates->fits[(t + 1) % rates->n_fits];
+    *fit = *before;
+    rates->fit = fit;
+    if (rates->n_known > 0 && (t & (t - 1)) == 0) { /* 0, 1, 2, 4, 8: the prior soon settles */
+        fit->scale = rates_find_scale(rates, t == 0 ? (double)rates->capacity : fit->uses / (double)t);
+    }
+    if (fit->scale != rates->prior_scale) {
+        rates_make_priors(rates, fit->scale);
+    }
+    for (int i = 0; i < RATES_TERMS; i++) {
+        fit->with[i] *= fading;
+        for (int j = i; j < RATES_TERMS; j++) {
+            fit->square[i][j] *= fading;
+        }
+    }
+    if (t > 0 && t % RATES_SOLVE_EVERY == 0) {
+        rates_solve(fit);
+    }
+    rates->sample_shift = 0;
+    while (rates->sample_shift < RATES_MOST_SHIFT && nodes->count >> rates->sample_shift > RATES_LEAST_SAMPLE) {
+        rates->sample_shift++;
+    }
+    rates_set_norms(rates, t);
+    if (t > 0) {
+        rates_add_squares(rates, nodes, t);
+    }
+}
+
+static uint16_t rates_add(uint16_t count, float decay, int unit)
+{
+    const float sum = (float)count * decay * (float)unit + (float)unit + .5f;
+    return (uint16_t)(sum < (float)UINT16_MAX ? sum : (float)UINT16_MAX);
+}
+
+/* The nodes are used in the minibatch under way. */
+static void rates_use(rates_t *rates, rudder_nodes_t *nodes, const int32_t *node, int64_t n)
+{
+    const int64_t t = nodes->minibatch;
+    rates_fit_t *fit = rates->fit;
+    int64_t uses = 0;
+    for (int64_t i = 0; i < n; i++) {
+        rates_state_t *state = nodes_state(nodes, node[i]);
+        if (t > 0 && rates_in_sample(node[i], rates->sample_shift)) {
+            double x[RATES_TERMS];
+            const double weight = rates_row(rates, state, t, x);
+            for (int j = 0; j < RATES_TERMS; j++) {
+                fit->with[j] += weight * x[j];
+            }
+        }
+        const uint32_t age = (uint32_t)t - state->last;
+        const rates_decay_t decay = rates->now.decay[age < RATES_AGES ? age : RATES_AGES - 1];
+        state->count[0] = rates_add(state->count[0], decay.of_4, RATES_UNIT_4);
+        state->count[1] = rates_add(state->count[1], decay.of_64, RATES_UNIT_64);
+        state->last = (uint32_t)t;
+        state->uses += state->uses != UINT32_MAX;
+        uses += state->degree != 0;
+    }
+    fit->uses += (double)uses;
+}
+
+void rates_hits(rates_t *rates, rudder_nodes_t *nodes, const int32_t *node, int64_t n)
+{
+    rates_begin(rates, nodes);
+    rates_use(rates, nodes, node, n);
+}
+
+void rates_misses(rates_t *rates, rudder_nodes_t *nodes, const int32_t *node, int64_t n)
+{
+    const int64_t next = nodes->minibatch + 1;
+    rates_use(rates, nodes, node, n);
+    rates_set_norms(rates, next);
+    rates_look(rates, next);
+}
+
+void rates_restored(rates_t *rates, const rudder_nodes_t *nodes)
+{
+    const int64_t t = nodes->minibatch;
+    rates->fit = &rates->fits[t % rates->n_fits];
+    if (rates->fit->scale != rates->prior_scale) {
+        rates_make_priors(rates, rates->fit->scale);
+    }
+    rates_set_norms(rates, t);
+    rates_look(rates, t);
+}
