@@ -510,8 +510,8 @@ void buffer_abort(buffer_plan_t *plan)
     if (plan->start) {
         buffer_abort_start(plan);
     } else {
+        plan->nodes->minibatch--; /* before the policy is told */
         nodes_undo(plan->nodes, plan->undo_begin, &plan->touched, plan->count_before);
-        plan->nodes->minibatch--;
     }
 }
 
