@@ -128,7 +128,7 @@ static int read_workload(workload_t *w, const char *directory, const char *name,
         make_zipf(w);
     } else {
         snprintf(path, sizeof path, "%s/%s.npz", directory, name);
-        if (trace_read_npz(path, &w->trace, &error) != RUDDER_OK) {
+        if (trace_load(path, &w->trace, &error) != RUDDER_OK) {
             fprintf(stderr, "bench_buffer: %s\n", error.text);
             return 0;
         }

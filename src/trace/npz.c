@@ -26,8 +26,9 @@ enum {
     NPZ_MAX_COMMENT = 65535,
     NPZ_STORED = 0,
     NPZ_DEFLATED = 8,
-    NPZ_ENCRYPTED = 1, /* flag */
-    NPZ_WIDE = 1       /* extra field with 64-bit sizes */
+    NPZ_MOST_DEFLATED = 1032, /* bytes that one deflated byte can stand for */
+    NPZ_ENCRYPTED = 1,        /* flag */
+    NPZ_WIDE = 1              /* extra field with 64-bit sizes */
 };
 
 struct npz {
@@ -218,7 +219,8 @@ static int npz_entry(const npz_t *npz, uint64_t *at, npz_member_t *member)
     return 1;
 }
 
-static rudder_status_t npz_find(const npz_t *npz, const char *name, npz_member_t *member, rudder_error_t *error)
+static rudder_status_t npz_find(const npz_t *npz, const char *name, npz_member_t *member, int *found,
+                                rudder_error_t *error)
 {
     const size_t length = strlen(name);
     uint64_t at = npz->directory;
@@ -230,11 +232,18 @@ static rudder_status_t npz_find(const npz_t *npz, const char *name, npz_member_t
         }
         if (member->name_bytes == length + 4 && memcmp(member->name, name, length) == 0 &&
             memcmp(member->name + length, ".npy", 4) == 0) {
+            *found = 1;
             return RUDDER_OK;
         }
     }
-    return RUDDER_FAIL(error, RUDDER_E_DATA, "%s: expected a member \"%s.npy\", found none among %llu", npz->path, name,
-                       (unsigned long long)npz->n_members);
+    *found = 0;
+    return RUDDER_OK;
+}
+
+rudder_status_t npz_has(npz_t *npz, const char *name, int *found, rudder_error_t *error)
+{
+    npz_member_t member;
+    return npz_find(npz, name, &member, found, error);
 }
 
 /* Where the bytes of a member begin; checks that they lie inside the file and are packed in a way that is known. */
@@ -255,6 +264,12 @@ static rudder_status_t npz_packed(const npz_t *npz, const char *name, const npz_
         (member->method == NPZ_STORED && member->packed != member->unpacked)) {
         return RUDDER_FAIL(error, RUDDER_E_DATA, "%s: %s: expected it stored or deflated, found method %u, flags %u",
                            npz->path, name, member->method, member->flags);
+    }
+    if (member->unpacked / NPZ_MOST_DEFLATED > member->packed) {
+        return RUDDER_FAIL(error, RUDDER_E_DATA,
+                           "%s: %s: expected at most %llu bytes in %llu deflated ones, found %llu", npz->path, name,
+                           (unsigned long long)(member->packed * NPZ_MOST_DEFLATED), (unsigned long long)member->packed,
+                           (unsigned long long)member->unpacked);
     }
     return RUDDER_OK;
 }
@@ -328,7 +343,12 @@ rudder_status_t npz_read(npz_t *npz, const char *name, const char *dtype, int32_
     char label[512];
     void *map = NULL;
     size_t data;
-    RUDDER_TRY(npz_find(npz, name, &member, error));
+    int found;
+    RUDDER_TRY(npz_find(npz, name, &member, &found, error));
+    if (!found) {
+        return RUDDER_FAIL(error, RUDDER_E_DATA, "%s: expected a member \"%s.npy\", found none among %llu", npz->path,
+                           name, (unsigned long long)npz->n_members);
+    }
     if (member.unpacked == 0 || member.unpacked > (uint64_t)max_bytes) {
         return RUDDER_FAIL(error, RUDDER_E_DATA, "%s: %s: expected 1 to %lld bytes, found %llu", npz->path, name,
                            (long long)max_bytes, (unsigned long long)member.unpacked);
@@ -337,9 +357,10 @@ rudder_status_t npz_read(npz_t *npz, const char *name, const char *dtype, int32_
     snprintf(label, sizeof label, "%s: %s", npz->path, name);
     rudder_status_t status =
         npy_parse_header(map, member.unpacked, (int64_t)member.unpacked, label, array, &data, error);
-    if (status == RUDDER_OK && (strcmp(array->dtype, dtype) != 0 || array->n_dimensions != n_dimensions)) {
-        status = RUDDER_FAIL(error, RUDDER_E_DATA, "%s: expected %s of %d dimensions, found %s of %d", label, dtype,
-                             n_dimensions, array->dtype, array->n_dimensions);
+    if (status == RUDDER_OK &&
+        ((dtype != NULL && strcmp(array->dtype, dtype) != 0) || array->n_dimensions != n_dimensions)) {
+        status = RUDDER_FAIL(error, RUDDER_E_DATA, "%s: expected %s of %d dimensions, found %s of %d", label,
+                             dtype != NULL ? dtype : "numbers", n_dimensions, array->dtype, array->n_dimensions);
     }
     if (status != RUDDER_OK) {
         munmap(map, member.unpacked);

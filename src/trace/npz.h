@@ -16,10 +16,13 @@ rudder_status_t npz_open(const char *path, npz_t **npz, rudder_error_t *error);
 /* NULL is allowed. Arrays that were read stay. */
 void npz_close(npz_t *npz);
 
+/* *found: whether there is an array `name`. Errors: DATA (the directory is damaged). */
+rudder_status_t npz_has(npz_t *npz, const char *name, int *found, rudder_error_t *error);
+
 /*
- * Reads the array `name` ("ids": the member "ids.npy") of dtype `dtype` with `n_dimensions` dimensions. Its .npy text may
- * have at most max_bytes bytes. The array is the caller's, until npy_close(). Errors: DATA (no such member, encrypted,
- * another compression, larger than allowed, damaged, another dtype), MEMORY.
+ * Reads the array `name` ("ids": the member "ids.npy") of dtype `dtype` (or NULL: any) with `n_dimensions` dimensions. Its
+ * .npy text may have at most max_bytes bytes. The array is the caller's, until npy_close(). Errors: DATA (no such member,
+ * encrypted, another compression, larger than allowed, damaged, another dtype), MEMORY.
  */
 rudder_status_t npz_read(npz_t *npz, const char *name, const char *dtype, int32_t n_dimensions, int64_t max_bytes,
                          npy_t *array, rudder_error_t *error);

@@ -10,7 +10,7 @@
 
 #include "rudder/status.h"
 
-enum { TRACE_MAX_LAYERS = 8 };
+enum { TRACE_MAX_LAYERS = 8, TRACE_MAX_IDS = 1 << 22 /* of one minibatch, in .rtr and text */ };
 
 /* What is known of a trace as a whole. Numbers that a kind of file does not have are 0, arrays NULL, strings "". */
 typedef struct trace_info {
@@ -23,6 +23,8 @@ typedef struct trace_info {
     int32_t depth; /* minibatches that the loader was ahead of the training */
     int32_t n_layers, fanout[TRACE_MAX_LAYERS];
     double link_rate, link_latency; /* of the run: bytes per second, seconds; 0: none emulated */
+    int64_t n_minibatches,
+        n_ids; /* of the whole trace; -1: known only when all is read (text, a run that was cut off) */
     int64_t n_halo;
     const int64_t *halo;         /* [n_halo] */
     const uint32_t *halo_degree; /* [n_halo], or NULL */

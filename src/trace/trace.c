@@ -1,98 +1,76 @@
-/* Reading recorded traces; ids become 64-bit whatever the file has. */
+/* A whole trace in memory, read by its reader. Arrays grow by half and are cut to what they hold at the end. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "trace/npz.h"
+#include "base/grow.h"
+#include "trace/reader.h"
 #include "trace/trace.h"
 
-static const int64_t trace_most_bytes = (int64_t)1 << 36;
-
-/* A vector of ids, 32-bit or 64-bit in the file. */
-static rudder_status_t trace_read_ids(npz_t *npz, const char *name, int64_t **ids, int64_t *n, rudder_error_t *error)
+static rudder_status_t trace_no_memory(const char *path, int64_t n, const char *what, rudder_error_t *error)
 {
-    npy_t array = {0};
-    const int narrow = npz_read(npz, name, "<u4", 1, trace_most_bytes, &array, NULL) == RUDDER_OK;
-    if (!narrow) {
-        RUDDER_TRY(npz_read(npz, name, "<i8", 1, trace_most_bytes, &array, error));
-    }
-    int64_t *wide = malloc((size_t)(array.count + 1) * sizeof *wide);
-    for (int64_t i = 0; wide != NULL && i < array.count; i++) {
-        wide[i] = narrow ? (int64_t)((const uint32_t *)array.data)[i] : ((const int64_t *)array.data)[i];
-    }
-    *n = array.count;
-    *ids = wide;
-    npy_close(&array);
-    return wide != NULL ? RUDDER_OK : RUDDER_FAIL(error, RUDDER_E_MEMORY, "%s: no %lld ids", name, (long long)*n);
+    return RUDDER_FAIL(error, RUDDER_E_MEMORY, "%s: no memory for %lld %s", path, (long long)n, what);
 }
 
-static rudder_status_t trace_read_degree(npz_t *npz, trace_t *trace, rudder_error_t *error)
+static rudder_status_t trace_take_halo(const char *path, const trace_info_t *info, trace_t *trace,
+                                       rudder_error_t *error)
 {
-    npy_t array = {0};
-    RUDDER_TRY(npz_read(npz, "halo_degree", "<u4", 1, trace_most_bytes, &array, error));
-    rudder_status_t status = RUDDER_OK;
-    if (array.count != trace->n_halo) {
-        status =
-            RUDDER_FAIL(error, RUDDER_E_DATA, "halo_degree: expected %lld entries, one for each of halo, found %lld",
-                        (long long)trace->n_halo, (long long)array.count);
-    } else if ((trace->halo_degree = malloc((size_t)(array.count + 1) * sizeof(uint32_t))) == NULL) {
-        status = RUDDER_FAIL(error, RUDDER_E_MEMORY, "halo_degree: no %lld entries", (long long)array.count);
-    } else if (array.count > 0) {
-        memcpy(trace->halo_degree, array.data, (size_t)array.count * sizeof(uint32_t));
+    const size_t n = (size_t)info->n_halo;
+    trace->n_halo = info->n_halo;
+    trace->halo = malloc((n + 1) * sizeof *trace->halo);
+    trace->halo_degree = info->halo_degree != NULL ? malloc((n + 1) * sizeof *trace->halo_degree) : NULL;
+    if (trace->halo == NULL || (info->halo_degree != NULL && trace->halo_degree == NULL)) {
+        return trace_no_memory(path, info->n_halo, "ids of a halo", error);
     }
-    npy_close(&array);
-    return status;
-}
-
-static rudder_status_t trace_read_offsets(npz_t *npz, trace_t *trace, rudder_error_t *error)
-{
-    RUDDER_TRY(trace_read_ids(npz, "offsets", &trace->offsets, &trace->n_minibatches, error));
-    trace->n_minibatches--;
-    int good =
-        trace->n_minibatches >= 0 && trace->offsets[0] == 0 && trace->offsets[trace->n_minibatches] == trace->n_ids;
-    for (int64_t t = 0; good && t < trace->n_minibatches; t++) {
-        const int64_t n = trace->offsets[t + 1] - trace->offsets[t];
-        good = n >= 0;
-        trace->most_ids = n > trace->most_ids ? n : trace->most_ids;
+    if (n > 0) {
+        memcpy(trace->halo, info->halo, n * sizeof *trace->halo);
     }
-    return good ? RUDDER_OK
-                : RUDDER_FAIL(error, RUDDER_E_DATA, "offsets: expected them to ascend from 0 to %lld, found others",
-                              (long long)trace->n_ids);
-}
-
-static rudder_status_t trace_check_ids(const char *name, const int64_t *ids, int64_t n, rudder_error_t *error)
-{
-    for (int64_t i = 0; i < n; i++) {
-        if (ids[i] < 0) {
-            return RUDDER_FAIL(error, RUDDER_E_DATA, "%s[%lld]: expected an id >= 0, found %lld", name, (long long)i,
-                               (long long)ids[i]);
-        }
+    if (n > 0 && info->halo_degree != NULL) {
+        memcpy(trace->halo_degree, info->halo_degree, n * sizeof *trace->halo_degree);
     }
     return RUDDER_OK;
 }
 
-rudder_status_t trace_read_npz(const char *path, trace_t *out, rudder_error_t *error)
+static rudder_status_t trace_take_ids(const char *path, trace_reader_t *reader, trace_t *trace, rudder_error_t *error)
 {
-    npz_t *npz;
+    int64_t ids_size = 0, offsets_size = 0;
+    for (;;) {
+        trace_minibatch_t minibatch;
+        int end;
+        RUDDER_TRY(trace_reader_next(reader, &minibatch, &end, error));
+        if (grow_array(&trace->offsets, &offsets_size, trace->n_minibatches + 2, sizeof *trace->offsets) != RUDDER_OK ||
+            grow_array(&trace->ids, &ids_size, trace->n_ids + minibatch.n + 1, sizeof *trace->ids) != RUDDER_OK) {
+            return trace_no_memory(path, trace->n_ids + minibatch.n, "ids", error);
+        }
+        trace->offsets[trace->n_minibatches] = trace->n_ids;
+        if (end) {
+            break;
+        }
+        if (minibatch.n > 0) {
+            memcpy(trace->ids + trace->n_ids, minibatch.ids, (size_t)minibatch.n * sizeof *trace->ids);
+        }
+        trace->n_ids += minibatch.n;
+        trace->n_minibatches++;
+        trace->most_ids = minibatch.n > trace->most_ids ? minibatch.n : trace->most_ids;
+    }
+    int64_t *ids = realloc(trace->ids, (size_t)(trace->n_ids + 1) * sizeof *ids);
+    int64_t *offsets = realloc(trace->offsets, (size_t)(trace->n_minibatches + 1) * sizeof *offsets);
+    trace->ids = ids != NULL ? ids : trace->ids;
+    trace->offsets = offsets != NULL ? offsets : trace->offsets;
+    return RUDDER_OK;
+}
+
+rudder_status_t trace_load(const char *path, trace_t *out, rudder_error_t *error)
+{
+    trace_reader_t *reader;
+    const trace_info_t *info;
     trace_t trace = {0};
-    RUDDER_TRY(npz_open(path, &npz, error));
-    rudder_status_t status = trace_read_ids(npz, "ids", &trace.ids, &trace.n_ids, error);
+    RUDDER_TRY(trace_reader_open(path, &reader, &info, error));
+    rudder_status_t status = trace_take_halo(path, info, &trace, error);
     if (status == RUDDER_OK) {
-        status = trace_read_offsets(npz, &trace, error);
+        status = trace_take_ids(path, reader, &trace, error);
     }
-    if (status == RUDDER_OK) {
-        status = trace_read_ids(npz, "halo", &trace.halo, &trace.n_halo, error);
-    }
-    if (status == RUDDER_OK) {
-        status = trace_read_degree(npz, &trace, error);
-    }
-    if (status == RUDDER_OK) {
-        status = trace_check_ids("ids", trace.ids, trace.n_ids, error);
-    }
-    if (status == RUDDER_OK) {
-        status = trace_check_ids("halo", trace.halo, trace.n_halo, error);
-    }
-    npz_close(npz);
+    trace_reader_close(reader);
     if (status != RUDDER_OK) {
         trace_free(&trace);
         return status;

@@ -14,18 +14,12 @@ typedef struct trace {
     int64_t n_ids, n_minibatches;
     int64_t most_ids; /* of one minibatch */
     int64_t *halo;
-    uint32_t *halo_degree;
+    uint32_t *halo_degree; /* NULL: not known */
     int64_t n_halo;
 } trace_t;
 
 /* Reads a trace of any kind (reader.h) whole. Errors: IO, DATA, MEMORY. */
 rudder_status_t trace_load(const char *path, trace_t *trace, rudder_error_t *error);
-
-/*
- * Reads a trace from a .npz archive: `ids` (<u4 or <i8, concatenated), `offsets` (<i8), `halo` (as ids), `halo_degree`
- * (<u4). Errors: IO, DATA (also offsets that do not ascend from 0 to the number of ids), MEMORY.
- */
-rudder_status_t trace_read_npz(const char *path, trace_t *trace, rudder_error_t *error);
 void trace_free(trace_t *trace);
 
 #endif

@@ -315,7 +315,7 @@ static void test_recorded_trace(void **state)
     (void)state;
     const char *shared = getenv("RUDDER_SHARED_DIR");
     snprintf(name, sizeof name, "%s/data/traces/rmat_b100.rank0.npz", shared != NULL ? shared : "../shared");
-    if (trace_read_npz(name, &trace, &error) != RUDDER_OK) {
+    if (trace_load(name, &trace, &error) != RUDDER_OK) {
         fail_msg("%s", error.text);
     }
     assert_int_equal(trace.n_ids, 1101330);
@@ -325,7 +325,7 @@ static void test_recorded_trace(void **state)
         assert_true(trace.halo[i] > trace.halo[i - 1]);
     }
     trace_free(&trace);
-    assert_int_equal(trace_read_npz("/nowhere/x.npz", &trace, &error), RUDDER_E_IO);
+    assert_int_equal(trace_load("/nowhere/x.npz", &trace, &error), RUDDER_E_IO);
 }
 
 int main(void)

@@ -114,7 +114,7 @@ static int read_traces(void **state)
         rudder_error_t error = {0};
         trace_t *trace = &recorded[i].trace;
         snprintf(path, sizeof path, "%s/data/traces/%s.npz", shared != NULL ? shared : "../shared", recorded[i].name);
-        if (trace_read_npz(path, trace, &error) != RUDDER_OK) {
+        if (trace_load(path, trace, &error) != RUDDER_OK) {
             print_error("%s\n", error.text);
             return 1;
         }
