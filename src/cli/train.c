@@ -22,7 +22,7 @@ typedef struct train_options {
         agent_nice, max_message;
     double rate, dropout, alpha, deadline;
     const char *fanout, *capacity, *policy, *start, *decider, *fallback, *model, *link, *run_dir, *name;
-    int order, mode, answer, eval;
+    int order, mode, answer, eval, record;
 } train_options_t;
 
 #define FIELD(name) offsetof(train_options_t, name)
@@ -100,6 +100,8 @@ static const option_spec_t train_specs[] = {
     {"Output", 0, OPTION_HEADING, 0, NULL, NULL, NULL, 0, 0, NULL, NULL},
     {"run-dir", 'o', OPTION_STRING, FIELD(run_dir), NULL, "DIR",
      "Folder for the run's files, new or empty. Unset: runs/<date-time>-<name>.", 0, 0, NULL, NULL},
+    {"record", 0, OPTION_FLAG, FIELD(record), NULL, NULL,
+     "Writes the remote ids and times of every minibatch to trace.rankN.rtr, for \"rudder replay\".", 0, 0, NULL, NULL},
     {"name", 0, OPTION_STRING, FIELD(name), NULL, "NAME", "Name of the run. Unset: the graph's.", 0, 0, NULL, NULL},
     {0}};
 
@@ -204,6 +206,7 @@ static rudder_status_t train_read_options(const train_options_t *options, const 
         .agent_nice = (int32_t)options->agent_nice,
         .deadline = options->deadline,
         .max_message = options->max_message,
+        .record = options->record,
     };
     RUDDER_TRY(train_read_fanout(options->fanout, config, error));
     RUDDER_TRY(train_read_capacity(options->capacity, &config->capacity, error));

@@ -158,7 +158,7 @@ rudder_status_t train_epochs(train_t *train, rudder_error_t *error)
     }
     log_progress_end();
     train_times_t loader, *times = &train->mine.times;
-    loader_finish(train->loader, &loader, &train->mine.loader_bytes, &train->mine.start_rows);
+    RUDDER_TRY(loader_finish(train->loader, &loader, &train->mine.loader_bytes, &train->mine.start_rows, error));
     times->wall = train->mark - begin;
     /* The loader's own sums: fill rows of the last minibatch are in no minibatch's times. */
     times->sample = loader.sample;

@@ -4,6 +4,7 @@
  */
 #include "train/loader.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,7 @@ struct loader {
     space_t remote_id, remote_at, remote_rows, miss_rows, fill_rows;
     size_t row_bytes;
     int64_t round_rows, start_rows;
+    int64_t timed; /* minibatches whose times were recorded */
     double mark;
     train_times_t now, total; /* since the last hand-over; since the start */
 };
@@ -280,6 +282,31 @@ static rudder_status_t loader_fetch(loader_t *loader, rudder_plan_t *plan, loade
     return RUDDER_OK;
 }
 
+/* The times of the minibatch that is, or was last, in a slot: known when the compute thread has released it. */
+static rudder_status_t loader_record_times(loader_t *loader, const loaded_t *loaded, rudder_error_t *error)
+{
+    const train_times_t *loading = &loaded->times;
+    const trace_times_t times = {.sample = (float)loading->sample,
+                                 .plan = (float)loading->plan,
+                                 .exchange = (float)loading->exchange,
+                                 .complete = (float)loading->complete,
+                                 .gather = (float)loading->gather,
+                                 .wait = (float)loaded->wait,
+                                 .compute = (float)loaded->compute};
+    return record_times(loader->config.record, loader->timed++, &times, error);
+}
+
+/* Records what was planned. */
+static rudder_status_t loader_record(loader_t *loader, const rudder_plan_t *plan, int64_t n_remote,
+                                     rudder_error_t *error)
+{
+    const int64_t *ids;
+    trace_minibatch_t minibatch = {
+        .ids = loader->remote_id.data, .n = n_remote, .times = {NAN, NAN, NAN, NAN, NAN, NAN, NAN}};
+    rudder_plan_fetch(plan, &ids, &minibatch.miss, &minibatch.fill);
+    return record_add(loader->config.record, &minibatch, error);
+}
+
 /* Loads the next minibatch into a free slot of the ring. */
 static rudder_status_t loader_step(loader_t *loader, rudder_error_t *error)
 {
@@ -287,6 +314,9 @@ static rudder_status_t loader_step(loader_t *loader, rudder_error_t *error)
     loaded_t *loaded = &loader->slot[ring_free_slot(&loader->ring)];
     lap(&loader->mark, &loader->now.idle);
     rudder_times_t told = {.wait = loaded->wait, .compute = loaded->compute};
+    if (loader->next >= loader_slots(&loader->config)) {
+        RUDDER_TRY(loader_record_times(loader, loaded, error));
+    }
 
     if (step == 0) {
         seeds_epoch(&loader->config.seeds, epoch, loader->order, loader->scratch);
@@ -303,6 +333,8 @@ static rudder_status_t loader_step(loader_t *loader, rudder_error_t *error)
     RUDDER_TRY(loader_split(loader, &loaded->minibatch, &n_remote, error));
     RUDDER_TRY(rudder_plan_begin(loader->config.handle, 0, loader->remote_id.data, n_remote, &plan, error));
     lap(&loader->mark, &loader->now.plan);
+    RUDDER_TRY(loader_record(loader, plan, n_remote, error));
+    lap(&loader->mark, &loader->now.gather);
     const double fetch_begin = loader->mark;
     loader->next++;
     RUDDER_TRY(loader_fetch(loader, plan, loaded, n_remote, error));
@@ -363,10 +395,15 @@ void loader_release(loader_t *loader)
     ring_release(&loader->ring);
 }
 
-void loader_finish(loader_t *loader, train_times_t *times, int64_t *bytes, int64_t *start_rows)
+rudder_status_t loader_finish(loader_t *loader, train_times_t *times, int64_t *bytes, int64_t *start_rows,
+                              rudder_error_t *error)
 {
+    const int32_t slots = loader_slots(&loader->config);
     if (loader->config.threaded) {
         pthread_join(loader->thread, NULL);
+    }
+    while (loader->timed < loader->next) {
+        RUDDER_TRY(loader_record_times(loader, &loader->slot[loader->timed % slots], error));
     }
     train_times_add(&loader->total, &loader->now, 1);
     loader->now = (train_times_t){0};
@@ -374,8 +411,9 @@ void loader_finish(loader_t *loader, train_times_t *times, int64_t *bytes, int64
     times->wall = times->sample + times->plan + times->exchange + times->complete + times->gather + times->idle;
     *bytes = (int64_t)(loader->remote_id.bytes + loader->remote_at.bytes + loader->remote_rows.bytes +
                        loader->miss_rows.bytes + loader->fill_rows.bytes);
-    for (int32_t i = 0; i < loader_slots(&loader->config); i++) {
+    for (int32_t i = 0; i < slots; i++) {
         *bytes += loader->slot[i].x_capacity * (int64_t)sizeof(float);
     }
     *start_rows = loader->start_rows;
+    return RUDDER_OK;
 }

@@ -12,6 +12,7 @@
 #include "rudder/rudder.h"
 #include "sample/sampler.h"
 #include "sample/seeds.h"
+#include "train/record.h"
 #include "train/train.h"
 
 /* A minibatch ready to train on; valid until it is released. */
@@ -22,7 +23,7 @@ typedef struct loaded {
     int64_t labelled;   /* seeds of all ranks that have a label */
     train_counts_t counts;
     train_times_t times;  /* the loader's parts; fill rows are fetched after the hand-over, so they count in the next */
-    double wait, compute; /* seconds, set by the compute thread before it releases the minibatch: told to deciders */
+    double wait, compute; /* seconds, set by the compute thread before it releases the minibatch */
 } loaded_t;
 
 /* All pointers outlive the loader, which alone uses the handle, the sampler and the exchange while it runs. */
@@ -32,6 +33,7 @@ typedef struct loader_config {
     exchange_t *exchange;
     sampler_t *sampler;
     rudder_t *handle;
+    record_t *record;
     seeds_config_t seeds;
     int64_t epochs, seeds_per_step; /* of all ranks together */
     int32_t depth;
@@ -54,9 +56,10 @@ void loader_release(loader_t *loader);
 
 /*
  * After the last minibatch: joins the thread. *times: the loader's parts, their sum in `wall`; bytes: memory it held;
- * start_rows: rows of the start content.
+ * start_rows: rows of the start content. Errors: of the trace that is recorded.
  */
-void loader_finish(loader_t *loader, train_times_t *times, int64_t *bytes, int64_t *start_rows);
+rudder_status_t loader_finish(loader_t *loader, train_times_t *times, int64_t *bytes, int64_t *start_rows,
+                              rudder_error_t *error);
 /* Only before loader_start() or after loader_finish(). */
 void loader_close(loader_t *loader);
 

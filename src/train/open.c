@@ -216,6 +216,7 @@ static rudder_status_t train_open_loader(train_t *train, rudder_error_t *error)
                                     .exchange = train->exchange,
                                     .sampler = train->sampler,
                                     .handle = train->handle,
+                                    .record = &train->record,
                                     .seeds = {.order = config->order,
                                               .seed = config->seed,
                                               .n = parts->n_train,
@@ -333,6 +334,38 @@ static rudder_status_t train_write_config(const train_t *train, rudder_error_t *
     return status;
 }
 
+/* The trace says what a replay needs to be like this run. */
+static rudder_status_t train_open_record(train_t *train, rudder_error_t *error)
+{
+    static const char *const orders[] = {"shuffled", "community", "class", "drift"};
+    const train_config_t *config = train->config;
+    const part_t *part = &train->part;
+    trace_info_t info = {.rank = train->compute.rank,
+                         .ranks = train->compute.size,
+                         .seed = config->seed,
+                         .batch = config->batch,
+                         .steps_per_epoch = train->result.steps_per_epoch,
+                         .epochs = config->epochs,
+                         .n_nodes = train->parts.n_nodes,
+                         .row_bytes = train->result.row_bytes,
+                         .capacity_rows = train->mine.capacity_rows,
+                         .depth = train->threads_multiple ? config->depth : 0,
+                         .n_layers = config->n_layers,
+                         .link_rate = config->link.bytes_per_second,
+                         .link_latency = config->link.latency,
+                         .n_halo = part->n_halo,
+                         .halo = part->halo,
+                         .halo_degree = part->halo_degree,
+                         .owner_offset = train->parts.offset};
+    memcpy(info.fanout, config->fanout, sizeof info.fanout);
+    snprintf(info.graph, sizeof info.graph, "%s", train->parts.name);
+    snprintf(info.partition, sizeof info.partition, "%s", train->parts.method);
+    snprintf(info.order, sizeof info.order, "%s", orders[config->order]);
+    snprintf(info.policy, sizeof info.policy, "%s", config->policy != NULL ? config->policy : "");
+    snprintf(info.run, sizeof info.run, "%s", train->job);
+    return record_open(train->result.run_dir, &info, &train->record, error);
+}
+
 /* The run directory, made by rank 0 when all else is well. Collective. */
 static rudder_status_t train_open_run(train_t *train, rudder_error_t *error)
 {
@@ -351,6 +384,9 @@ static rudder_status_t train_open_run(train_t *train, rudder_error_t *error)
     status = run_log_open(path, train->compute.rank, &train->log, error);
     if (status == RUDDER_OK && train->compute.rank == 0) {
         status = train_write_config(train, error);
+    }
+    if (status == RUDDER_OK && config->record) {
+        status = train_open_record(train, error);
     }
     return comm_agree(&train->compute, status, error);
 }

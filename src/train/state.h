@@ -11,6 +11,7 @@
 #include "nn/sage.h"
 #include "train/evaluate.h"
 #include "train/loader.h"
+#include "train/record.h"
 #include "train/run_log.h"
 #include "train/train.h"
 
@@ -32,6 +33,7 @@ typedef struct train {
     float *d_logits;
     int64_t d_logits_capacity; /* rows */
     run_log_t log;
+    record_t record;
     int threads_multiple, speaks; /* speaks: the first rank of its host tells messages */
     char job[24], program[4096];
     double begin, mark;

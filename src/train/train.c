@@ -41,6 +41,7 @@ static void train_stopped(void *context, int signal)
     rudder_error_t error;
     error_set(&error, RUDDER_E_INTERRUPTED, __func__, "stopped by %s", signal == SIGINT ? "SIGINT" : "SIGTERM");
     run_log_stop(&train->log);
+    record_stop(&train->record, NULL);
     train_finish(train, "interrupted", &error, signal);
     train->config->stopped(train->config->context, signal);
 }
@@ -73,6 +74,7 @@ static rudder_status_t train_gather(train_t *train, rudder_error_t *error)
                               1e-6 * (double)(after.ru_stime.tv_usec - before.ru_stime.tv_usec);
     mine->peak_rss_bytes = self.ru_maxrss * INT64_C(1024);
     RUDDER_TRY(run_log_flush(&train->log, error));
+    RUDDER_TRY(record_stop(&train->record, error));
     RUDDER_TRY(comm_gather(&train->compute, mine, sizeof *mine, train->result.detail, error));
     train->result.n_details = train->compute.size;
     return RUDDER_OK;
@@ -93,6 +95,7 @@ static void train_close(train_t *train)
     exchange_close(train->exchange);
     part_close(&train->part);
     parts_close(&train->parts);
+    record_close(&train->record);
     run_log_close(&train->log);
     comm_close(&train->evaluating);
     comm_close(&train->loading);
@@ -117,6 +120,7 @@ rudder_status_t train_run(const train_config_t *config, int threads_multiple, in
     train->result.valid = train->result.test = NAN;
     pthread_mutex_init(&train->lock, NULL);
     run_log_init(&train->log);
+    record_init(&train->record);
     rudder_status_t status;
     if ((status = comm_open(config->deadline, &train->compute, error)) != RUDDER_OK ||
         (status = comm_open(config->deadline, &train->loading, error)) != RUDDER_OK ||
@@ -140,6 +144,9 @@ rudder_status_t train_run(const train_config_t *config, int threads_multiple, in
             status = train_gather(train, error);
         }
         *agreed = status == RUDDER_OK;
+    }
+    if (status != RUDDER_OK) {
+        record_stop(&train->record, NULL);
     }
     train_finish(train, status == RUDDER_OK ? "ok" : "failed", status == RUDDER_OK ? NULL : error, 0);
     if (*agreed) {

@@ -103,6 +103,7 @@ typedef struct train_config {
     link_t link;
     double deadline;     /* seconds a wait for peers may take, 0: no limit */
     int64_t max_message; /* bytes, 0: the exchange's default */
+    int record;          /* traces are written */
 
     void (*echo)(void *context, json_t *json); /* writes the options into an open object of config.json */
     /*
