@@ -105,7 +105,8 @@ static const char *situations_line(const cJSON *line, situation_t *situation)
     static const char *const statuses[] = {"replaced", "kept", "nothing-stale", "invalid", "late", "failed"};
     rudder_context_t *context = &situation->context;
     const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(line, "name"));
-    const cJSON *object = cJSON_GetObjectItemCaseSensitive(line, "context");
+    const cJSON *inner = cJSON_GetObjectItemCaseSensitive(line, "context");
+    const cJSON *object = inner != NULL ? inner : line; /* flat, as `rudder replay --oracle` writes them */
     const cJSON *history = cJSON_GetObjectItemCaseSensitive(object, "history");
     const int kind = situations_word(line, "kind", kinds, SITUATION_KINDS);
     const int expect = situations_word(line, "expect", verdicts, 2);

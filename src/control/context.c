@@ -1,6 +1,10 @@
-/* Building a context: the last window, what a replacement would do now, and the last decisions with what followed. */
+/*
+ * Building a context: the last window, what a replacement would do now, and the last decisions with what followed. And
+ * writing one down, so that every log of contexts has the same members.
+ */
 #include "control/context.h"
 
+#include <math.h>
 #include <string.h>
 
 void context_build(const controller_config_t *config, const metrics_t *metrics, const history_t *history,
@@ -26,4 +30,59 @@ void context_build(const controller_config_t *config, const metrics_t *metrics, 
 
     history_describe(history, context);
     context->facts = config->facts;
+}
+
+/* Seconds to the microsecond: shorter lines, nothing lost. */
+static double context_micros(double seconds)
+{
+    return round(seconds * 1e6) / 1e6;
+}
+
+static void context_history_json(json_t *json, const rudder_context_t *context)
+{
+    json_array(json, "history");
+    for (int32_t i = 0; i < context->n_history && i < RUDDER_HISTORY; i++) {
+        const rudder_outcome_t *outcome = &context->history[i];
+        json_object(json, NULL);
+        json_int(json, "minibatch", outcome->minibatch);
+        json_string(json, "status", rudder_outcome_name(outcome->status));
+        json_int(json, "replaced_rows", outcome->replaced_rows);
+        json_double(json, "replaced_share", outcome->replaced_share);
+        json_double(json, "hit_rate_change", outcome->hit_rate_change);
+        json_double(json, "fetched_change", outcome->fetched_change);
+        json_int(json, "known", outcome->known);
+        json_end_object(json);
+    }
+    json_end_array(json);
+}
+
+void context_json(json_t *json, const rudder_context_t *context)
+{
+    json_int(json, "minibatch", context->minibatch);
+    json_int(json, "minibatches_left", context->minibatches_left);
+    json_int(json, "period", context->period);
+    json_int(json, "window_minibatches", context->window_minibatches);
+    json_int(json, "remote_rows", context->remote_rows);
+    json_int(json, "hit_rows", context->hit_rows);
+    json_int(json, "miss_rows", context->miss_rows);
+    json_int(json, "fill_rows", context->fill_rows);
+    json_double(json, "hit_rate", context->hit_rate);
+    json_double(json, "hit_rate_total", context->hit_rate_total);
+    json_double(json, "hit_rate_trend", context->hit_rate_trend);
+    json_double(json, "fetched_per_minibatch", context->fetched_per_minibatch);
+    json_double(json, "fetched_trend", context->fetched_trend);
+    json_int(json, "row_bytes", context->row_bytes);
+    json_int(json, "capacity", context->capacity);
+    json_double(json, "stale_share", context->stale_share);
+    json_int(json, "stale", context->stale);
+    json_int(json, "candidates", context->candidates);
+    json_int(json, "swaps", context->swaps);
+    json_double(json, "saving_per_minibatch", context->saving_per_minibatch);
+    json_double(json, "saving_rows", context->saving_rows);
+    json_double(json, "cost_rows", context->cost_rows);
+    json_double(json, "t_sample", context_micros(context->t_sample));
+    json_double(json, "t_fetch", context_micros(context->t_fetch));
+    json_double(json, "t_wait", context_micros(context->t_wait));
+    json_double(json, "t_compute", context_micros(context->t_compute));
+    context_history_json(json, context);
 }

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "control/context.h"
 
 /* mkdir -p. *made: the last folder was not there before. */
 static rudder_status_t run_make(const char *path, int *made, rudder_error_t *error)
@@ -211,37 +212,6 @@ void run_log_step(run_log_t *log, int64_t epoch, int64_t step, double loss, cons
     run_file_line(&log->steps);
 }
 
-static void run_context_json(json_t *json, const rudder_context_t *context)
-{
-    json_object(json, "context");
-    json_int(json, "minibatch", context->minibatch);
-    json_int(json, "minibatches_left", context->minibatches_left);
-    json_int(json, "window_minibatches", context->window_minibatches);
-    json_int(json, "remote_rows", context->remote_rows);
-    json_int(json, "hit_rows", context->hit_rows);
-    json_int(json, "miss_rows", context->miss_rows);
-    json_int(json, "fill_rows", context->fill_rows);
-    json_double(json, "hit_rate", context->hit_rate);
-    json_double(json, "hit_rate_total", context->hit_rate_total);
-    json_double(json, "hit_rate_trend", context->hit_rate_trend);
-    json_double(json, "fetched_per_minibatch", context->fetched_per_minibatch);
-    json_double(json, "fetched_trend", context->fetched_trend);
-    json_int(json, "row_bytes", context->row_bytes);
-    json_int(json, "capacity", context->capacity);
-    json_double(json, "stale_share", context->stale_share);
-    json_int(json, "stale", context->stale);
-    json_int(json, "candidates", context->candidates);
-    json_int(json, "swaps", context->swaps);
-    json_double(json, "saving_per_minibatch", context->saving_per_minibatch);
-    json_double(json, "saving_rows", context->saving_rows);
-    json_double(json, "cost_rows", context->cost_rows);
-    json_double(json, "t_sample", run_micros(context->t_sample));
-    json_double(json, "t_fetch", run_micros(context->t_fetch));
-    json_double(json, "t_wait", run_micros(context->t_wait));
-    json_double(json, "t_compute", run_micros(context->t_compute));
-    json_end_object(json);
-}
-
 static const char *run_verdict(rudder_verdict_t verdict)
 {
     return verdict == RUDDER_REPLACE ? "replace" : verdict == RUDDER_KEEP ? "keep" : "none";
@@ -299,7 +269,9 @@ void run_log_decision(run_log_t *log, const rudder_decision_t *decision)
     } else {
         json_null(json, "effect");
     }
-    run_context_json(json, &decision->context);
+    json_object(json, "context");
+    context_json(json, &decision->context);
+    json_end_object(json);
     json_end_object(json);
     run_file_line(&log->decisions);
 }
