@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/text.h"
 
 enum { JSON_MAX_DEPTH = 64 };
 
@@ -54,32 +55,13 @@ static void json_new_line(json_t *json)
     }
 }
 
-/* Bytes of the valid UTF-8 sequence that c begins with, 0 when it is none. The text ends with NUL, which is never a continuation. */
-static size_t json_sequence(const unsigned char *c)
-{
-    const size_t n = c[0] < 0x80                   ? 1
-                     : c[0] >= 0xC2 && c[0] < 0xE0 ? 2
-                     : c[0] >= 0xE0 && c[0] < 0xF0 ? 3
-                     : c[0] >= 0xF0 && c[0] < 0xF5 ? 4
-                                                   : 0;
-    for (size_t i = 1; i < n; i++) {
-        if ((c[i] & 0xC0) != 0x80) {
-            return 0;
-        }
-    }
-    const int overlong = (c[0] == 0xE0 && c[1] < 0xA0) || (c[0] == 0xF0 && c[1] < 0x90);
-    const int surrogate = c[0] == 0xED && c[1] >= 0xA0;
-    const int beyond = c[0] == 0xF4 && c[1] >= 0x90;
-    return overlong || surrogate || beyond ? 0 : n;
-}
-
 static void json_quote(json_t *json, const char *text)
 {
     static const char short_escapes[] = "\"\"\\\\\bb\ff\nn\rr\tt";
     const unsigned char *c = (const unsigned char *)text;
     json_append(json, "\"", 1);
     while (*c != '\0') {
-        const size_t n = json_sequence(c);
+        const size_t n = text_sequence((const char *)c);
         if (n == 0) {
             json_append(json, "\xEF\xBF\xBD", 3);
             c++;

@@ -255,6 +255,45 @@ char *text_of_count(int64_t count, char *text, size_t text_size)
     return text;
 }
 
+size_t text_sequence(const char *text)
+{
+    const unsigned char *c = (const unsigned char *)text;
+    const size_t n = c[0] < 0x80                   ? 1
+                     : c[0] >= 0xC2 && c[0] < 0xE0 ? 2
+                     : c[0] >= 0xE0 && c[0] < 0xF0 ? 3
+                     : c[0] >= 0xF0 && c[0] < 0xF5 ? 4
+                                                   : 0;
+    for (size_t i = 1; i < n; i++) {
+        if ((c[i] & 0xC0) != 0x80) {
+            return 0;
+        }
+    }
+    const int overlong = (c[0] == 0xE0 && c[1] < 0xA0) || (c[0] == 0xF0 && c[1] < 0x90);
+    const int surrogate = c[0] == 0xED && c[1] >= 0xA0;
+    const int beyond = c[0] == 0xF4 && c[1] >= 0x90;
+    return overlong || surrogate || beyond ? 0 : n;
+}
+
+/* Controls of ASCII and of Latin-1, and the marks that turn the direction of writing. */
+static int text_is_control(const unsigned char *c)
+{
+    const int bidi = c[0] == 0xE2 &&
+                     ((c[1] == 0x80 && c[2] >= 0xAA && c[2] <= 0xAE) || (c[1] == 0x81 && c[2] >= 0xA6 && c[2] <= 0xA9));
+    return c[0] < 0x20 || c[0] == 0x7F || (c[0] == 0xC2 && c[1] < 0xA0) || bidi;
+}
+
+void text_clean(char *text)
+{
+    while (*text != '\0') {
+        const size_t n = text_sequence(text);
+        if (n == 0 || text_is_control((const unsigned char *)text)) {
+            const int space = *text == '\t' || *text == '\n' || *text == '\r';
+            memset(text, space ? ' ' : '?', n > 0 ? n : 1);
+        }
+        text += n > 0 ? n : 1;
+    }
+}
+
 int32_t text_columns(const char *text)
 {
     int32_t columns = 0;

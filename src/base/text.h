@@ -28,6 +28,14 @@ char *text_of_bytes(int64_t bytes, char *text, size_t text_size);
 /* Formats an integer with thin grouping: "1 234 567". Returns text. */
 char *text_of_count(int64_t count, char *text, size_t text_size);
 
+/*
+ * Bytes of the valid UTF-8 sequence that text begins with, 0 when it is none. The text ends with NUL, which is never a
+ * continuation.
+ */
+size_t text_sequence(const char *text);
+/* Makes a text of unknown origin one valid line of UTF-8 that steers no terminal: what is odd in it becomes '?'. */
+void text_clean(char *text);
+
 /* Columns that a UTF-8 text takes on a terminal, counted as code points. */
 int32_t text_columns(const char *text);
 

@@ -21,12 +21,13 @@ typedef struct cli_entry {
     const char *summary;
 } cli_entry_t;
 
-enum { CLI_COMMANDS = 6 };
+enum { CLI_COMMANDS = 7 };
 static const cli_entry_t cli_commands[CLI_COMMANDS] = {
     {"import", cli_import, "read a data set (OGB, WordNet) into a graph directory"},
     {"partition", cli_partition, "split a graph into one part per rank"},
     {"inspect", cli_inspect, "describe a graph or partition directory"},
     {"train", cli_train, "train a GNN over MPI with a steered buffer of remote features"},
+    {"report", cli_report, "what runs did, side by side: a page with charts, or tables in plain text"},
     {"agent", cli_agent, "the LLM agent: fetch its model, test it, run it"},
     {"doctor", cli_doctor, "check this machine: cores, memory, MPI, BLAS, METIS, model"},
 };

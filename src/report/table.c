@@ -1,10 +1,12 @@
 /* Tables: cells are kept as texts in one growing array; a cell that is NULL begins a line across. */
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "report/html.h"
 #include "report/table.h"
 
 struct table {
@@ -68,6 +70,21 @@ void table_cell(table_t *table, const char *format, ...)
     }
     table_append(table, text);
     table->column = (table->column + 1) % table->n_columns;
+}
+
+void table_count(table_t *table, int64_t count)
+{
+    char text[32];
+    table_cell(table, "%s", count < 0 ? "-" : text_of_count(count, text, sizeof text));
+}
+
+void table_number(table_t *table, double value, int decimals, const char *unit)
+{
+    if (isnan(value)) {
+        table_cell(table, "-");
+    } else {
+        table_cell(table, "%.*f%s", decimals, value, unit);
+    }
 }
 
 void table_line(table_t *table)
@@ -156,6 +173,58 @@ char *table_text(const table_t *table)
         return NULL;
     }
     return text;
+}
+
+/* Numbers break before what stands in parentheses behind them, nowhere else. */
+static void table_html_number(const char *text, FILE *file)
+{
+    for (; *text != '\0'; text++) {
+        const char one[2] = {*text, '\0'};
+        if (*text == ' ' && text[1] != '(') {
+            fputs("&nbsp;", file);
+        } else {
+            html_escape(one, file);
+        }
+    }
+}
+
+static void table_html_cell(const table_t *table, int32_t c, const char *text, int head, int keyed, FILE *file)
+{
+    const char *tag = head ? "th" : "td";
+    fprintf(file, "<%s class=\"%c%s\">", tag, table->columns[c], table->gaps[c] ? " gap" : "");
+    if (keyed && !head && c == 0 && text[0] >= 'A' && text[0] <= 'Z' && (text[1] == '\0' || text[1] == ' ')) {
+        html_key(text[0] - 'A', file);
+        text++;
+    }
+    if (table->columns[c] == 'r' && !head) {
+        table_html_number(text, file);
+    } else {
+        html_escape(text, file);
+    }
+    fprintf(file, "</%s>", tag);
+}
+
+void table_html(const table_t *table, int keyed, FILE *file)
+{
+    int64_t head = 0; /* cells before the first line, 0: no head */
+    for (int64_t i = 0; i < table->n_cells && head == 0; i++) {
+        head = table->cells[i] == NULL ? i : 0;
+    }
+    fputs(head > 0 ? "<table>\n<thead>\n" : "<table>\n<tbody>\n", file);
+    for (int64_t i = 0; i < table->n_cells;) {
+        if (table->cells[i] == NULL) {
+            fputs(i == head ? "</thead>\n<tbody>\n" : "</tbody>\n<tbody>\n", file);
+            i++;
+            continue;
+        }
+        fputs("<tr>", file);
+        for (int32_t c = 0; c < table->n_columns; c++) {
+            table_html_cell(table, c, i + c < table->n_cells ? table->cells[i + c] : "", i < head, keyed, file);
+        }
+        fputs("</tr>\n", file);
+        i += table->n_columns;
+    }
+    fputs("</tbody>\n</table>\n", file);
 }
 
 void table_close(table_t *table)

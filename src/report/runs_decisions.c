@@ -1,0 +1,288 @@
+/* What deciders saw, said and predicted, and what followed. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/runs_parts.h"
+
+enum { DECISIONS_PAGE = 200, DECISIONS_TEXT = 16, DECISIONS_OPEN = 24, DECISIONS_WORDS = 64 };
+
+static void decisions_counts(page_t *page, const runs_t *runs)
+{
+    static const char *const head[] = {"run",      "decider",   "asked",         "answered",   "applied",
+                                       "replaced", "kept",      "nothing stale", "late",       "invalid",
+                                       "failed",   "fall-back", "age",           "latency ms", "p99 ms"};
+    table_t *table = table_open("llrrr|rrr|rrrr|rrr");
+    for (size_t i = 0; table != NULL && i < sizeof head / sizeof *head; i++) {
+        table_cell(table, "%s", head[i]);
+    }
+    if (table != NULL) {
+        table_line(table);
+    }
+    for (int i = 0; table != NULL && i < runs->n; i++) {
+        const run_t *run = &runs->run[i];
+        const run_verdicts_t *v = &run->verdicts;
+        const int64_t counts[] = {v->asked,         v->answered, v->applied, v->replaced, v->kept,
+                                  v->nothing_stale, v->late,     v->invalid, v->failed,   v->fallback};
+        if (!runs_has_decisions(run)) {
+            continue;
+        }
+        table_cell(table, "%c %s", 'A' + i, run->label);
+        table_cell(table, "%s", run->decider);
+        for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+            table_count(table, counts[c]);
+        }
+        table_number(table, v->applied > 0 ? v->age : NAN, 1, "");
+        table_number(table, v->answered > 0 ? v->latency_mean : NAN, 1, "");
+        table_number(table, v->answered > 0 ? v->latency_p99 : NAN, 1, "");
+    }
+    page_table(page, table, 1);
+    page_text(page, "age: minibatches from question to use, mean. latency: from question to answer, mean of the last "
+                    "1024 answers of each rank. "
+                    "fall-back: verdicts of the fall-back rule, in none of the counts before.");
+}
+
+/* What followed each kind of outcome, on average. */
+static void decisions_effects(page_t *page, const run_t *run)
+{
+    table_t *table = table_open("lrrrr");
+    if (table != NULL) {
+        table_cell(table, "what followed");
+        table_cell(table, "decisions");
+        table_cell(table, "rows replaced");
+        table_cell(table, "change of hits");
+        table_cell(table, "change of rows a minibatch");
+        table_line(table);
+    }
+    for (int s = RUDDER_REPLACED; table != NULL && s <= RUDDER_FAILED; s++) {
+        double hits = 0, rows = 0, replaced = 0;
+        int64_t n = 0, known = 0;
+        for (int64_t d = 0; d < run->n_decisions; d++) {
+            const read_decision_t *decision = &run->decision[d];
+            if ((int)decision->status == s) {
+                n++;
+                replaced += (double)decision->replaced_rows;
+                if (!isnan(decision->hit_rate_change) && !isnan(decision->fetched_change)) {
+                    known++;
+                    hits += decision->hit_rate_change;
+                    rows += decision->fetched_change;
+                }
+            }
+        }
+        if (n > 0) {
+            table_cell(table, "%s", rudder_outcome_name((rudder_outcome_status_t)s));
+            table_count(table, n);
+            table_number(table, replaced / (double)n, 0, "");
+            if (known > 0) {
+                table_cell(table, "%+.2f points", 100 * hits / (double)known);
+                table_cell(table, "%+.1f", rows / (double)known);
+            } else {
+                table_cell(table, "not known");
+                table_cell(table, "not known");
+            }
+        }
+    }
+    page_table(page, table, 0);
+}
+
+/* The sentences that an agent was shown are few: each once, with what was said to it. */
+static void decisions_words(page_t *page, const run_t *run)
+{
+    const char *seen[DECISIONS_WORDS];
+    int32_t n = 0;
+    table_t *table = table_open("rrrrl");
+    if (table != NULL) {
+        table_cell(table, "times");
+        table_cell(table, "replace");
+        table_cell(table, "keep");
+        table_cell(table, "margin");
+        table_cell(table, "what the agent saw");
+        table_line(table);
+    }
+    for (int64_t d = 0; table != NULL && d < run->n_decisions && n < DECISIONS_WORDS; d++) {
+        const char *words = run->decision[d].prompt;
+        int known = words[0] == '\0';
+        for (int32_t i = 0; i < n && !known; i++) {
+            known = strcmp(seen[i], words) == 0;
+        }
+        if (known) {
+            continue;
+        }
+        seen[n++] = words;
+        int64_t times = 0, replace = 0, keep = 0, margins = 0;
+        double margin = 0;
+        for (int64_t e = d; e < run->n_decisions; e++) {
+            const read_decision_t *other = &run->decision[e];
+            if (strcmp(other->prompt, words) == 0) {
+                times++;
+                replace += strcmp(other->verdict, "replace") == 0;
+                keep += strcmp(other->verdict, "keep") == 0;
+                margins += !isnan(other->margin);
+                margin += isnan(other->margin) ? 0 : other->margin;
+            }
+        }
+        table_count(table, times);
+        table_count(table, replace);
+        table_count(table, keep);
+        table_number(table, margins > 0 ? margin / (double)margins : NAN, 2, "");
+        table_cell(table, "%s", words);
+    }
+    if (n > 0) {
+        page_table(page, table, 0);
+    } else {
+        table_close(table);
+    }
+}
+
+static int decisions_any_words(const run_t *run, int explained)
+{
+    for (int64_t d = 0; d < run->n_decisions; d++) {
+        if ((explained ? run->decision[d].explanation : run->decision[d].prompt)[0] != '\0') {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static int decisions_any_prediction(const run_t *run)
+{
+    for (int64_t d = 0; d < run->n_decisions; d++) {
+        if (run->decision[d].said[0][0] != '\0' || run->decision[d].said[1][0] != '\0') {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static void decisions_minibatch(table_t *table, int64_t minibatch)
+{
+    if (minibatch < 0) {
+        table_cell(table, "-");
+    } else {
+        table_cell(table, "%" PRId64, minibatch);
+    }
+}
+
+static void decisions_predicted(table_t *table, const read_decision_t *decision)
+{
+    for (int i = 0; i < 2; i++) {
+        const int came_true = decision->came_true[i];
+        table_cell(table, "%s%s", decision->said[i][0] != '\0' ? decision->said[i] : "-",
+                   decision->said[i][0] == '\0' || came_true < 0 ? ""
+                   : came_true                                   ? ", true"
+                                                                 : ", wrong");
+    }
+}
+
+static void decisions_row(table_t *table, const read_decision_t *d, int predictions, int words, int explained)
+{
+    table_cell(table, "%d", (int)d->rank);
+    decisions_minibatch(table, d->asked);
+    decisions_minibatch(table, d->applied);
+    table_number(table, 100 * d->hit_rate, 1, " %");
+    table_number(table, d->saving_rows, 0, "");
+    table_number(table, d->cost_rows, 0, "");
+    table_cell(table, "%s", d->verdict);
+    table_number(table, d->margin, 2, "");
+    if (predictions) {
+        decisions_predicted(table, d);
+    }
+    table_number(table, d->latency_ms, d->latency_ms < 10 ? 2 : 0, "");
+    table_cell(table, "%s%s", rudder_outcome_name(d->status), d->from_fallback ? " (fall-back)" : "");
+    table_count(table, d->replaced_rows);
+    if (isnan(d->hit_rate_change)) {
+        table_cell(table, "-");
+    } else {
+        table_cell(table, "%+.1f", 100 * d->hit_rate_change);
+    }
+    if (isnan(d->fetched_change)) {
+        table_cell(table, "-");
+    } else {
+        table_cell(table, "%+.0f", d->fetched_change);
+    }
+    if (words) {
+        table_cell(table, "%s", d->prompt);
+    }
+    if (explained) {
+        table_cell(table, "%s", d->explanation);
+    }
+}
+
+/* Minibatch by minibatch. The text leaves the sentences to the table of words, where each stands once. */
+static void decisions_list(page_t *page, const run_t *run)
+{
+    static const char *const before[] = {"rank",       "asked at",   "applied at", "hits",
+                                         "would save", "would cost", "said",       "margin"};
+    static const char *const after[] = {"ms", "outcome", "rows replaced", "hits, points", "rows a minibatch"};
+    const int predictions = decisions_any_prediction(run), words = page->html && decisions_any_words(run, 0);
+    const int explained = decisions_any_words(run, 1);
+    const int64_t most = page->html ? DECISIONS_PAGE : DECISIONS_TEXT,
+                  n = run->n_decisions < most ? run->n_decisions : most;
+    char columns[40];
+    snprintf(columns, sizeof columns, "rrr|rrr|lr%sr|lrrr%s%s", predictions ? "ll" : "", words ? "|l" : "",
+             explained ? "l" : "");
+    table_t *table = table_open(columns);
+    for (size_t i = 0; table != NULL && i < sizeof before / sizeof *before; i++) {
+        table_cell(table, "%s", before[i]);
+    }
+    if (table != NULL && predictions) {
+        table_cell(table, "hits predicted");
+        table_cell(table, "rows predicted");
+    }
+    for (size_t i = 0; table != NULL && i < sizeof after / sizeof *after; i++) {
+        table_cell(table, "%s", after[i]);
+    }
+    if (table != NULL && words) {
+        table_cell(table, "saw");
+    }
+    if (table != NULL && explained) {
+        table_cell(table, "explained");
+    }
+    if (table != NULL) {
+        table_line(table);
+    }
+    for (int64_t d = 0; table != NULL && d < n; d++) {
+        decisions_row(table, &run->decision[d], predictions, words, explained);
+    }
+    page_table(page, table, 0);
+    if (n < run->n_decisions || run->decisions_left_out > 0) {
+        page_text(page, "The first %" PRId64 " of %" PRId64 " decisions; decisions.rankN.jsonl has all.", n,
+                  run->n_decisions + run->decisions_left_out);
+    }
+}
+
+void runs_decisions(page_t *page, const runs_t *runs)
+{
+    page_section(page, "Decisions");
+    if (!runs_any(runs, runs_has_decisions)) {
+        page_text(page, "No decider was asked: the policies of these runs need none.");
+        return;
+    }
+    decisions_counts(page, runs);
+    for (int i = 0; i < runs->n; i++) {
+        const run_t *run = &runs->run[i];
+        if (run->n_decisions == 0) {
+            continue;
+        }
+        page_heading(page, "%s", runs->name[i]);
+        if (run->verdicts.predictions > 0) {
+            page_text(page, "Predictions: %" PRId64 " made; %" PRId64 " of hits and %" PRId64 " of rows came true.",
+                      run->verdicts.predictions, run->verdicts.predictions_hits_true,
+                      run->verdicts.predictions_rows_true);
+        }
+        decisions_effects(page, run);
+        decisions_words(page, run);
+        const int fold = page->html && run->n_decisions > DECISIONS_OPEN;
+        if (fold) {
+            page_fold(page, "Every decision");
+        }
+        decisions_list(page, run);
+        if (fold) {
+            page_end_fold(page);
+        }
+    }
+    page_text(page, "would save, would cost: rows that a replacement is expected to save over the minibatches left, "
+                    "and to cost. What followed is "
+                    "the window after the decision against the window before it; it is not only the decision's doing.");
+}
