@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "cli/cli.h"
 #include "report/runs.h"
 
@@ -47,11 +48,13 @@ static const option_command_t report_command = {
 static rudder_status_t report_print(const report_options_t *options, const run_t *run, int n, FILE *file,
                                     rudder_error_t *error)
 {
-    char subtitle[256];
+    char title[256], subtitle[256];
     page_t page;
+    snprintf(title, sizeof title, "%s", options->title);
+    text_clean(title);
     snprintf(subtitle, sizeof subtitle, "%d run%s%s%s, %d rank%s", n, n == 1 ? "" : "s",
              run->graph[0] != '\0' ? " on " : "", run->graph, (int)run->n_ranks, run->n_ranks == 1 ? "" : "s");
-    page_begin(&page, options->output != NULL, file, options->title, subtitle);
+    page_begin(&page, options->output != NULL, file, title, subtitle);
     RUDDER_TRY(runs_report(&page, run, n, error));
     return page_end(&page, error);
 }

@@ -41,8 +41,7 @@ static void run_add_rows(run_rows_t *sum, const run_rows_t *rows)
     run_add(&sum->bytes, rows->bytes);
 }
 
-/* Adds a sentence about what is missing; those that do not fit are left out. */
-static void __attribute__((format(printf, 2, 3))) run_note(run_t *run, const char *format, ...)
+void run_note(run_t *run, const char *format, ...)
 {
     const size_t used = strlen(run->note);
     va_list arguments;
@@ -517,6 +516,7 @@ static rudder_status_t run_load_all(const char *directory, run_t *run, rudder_er
     RUDDER_TRY(run_load_decisions(run, error));
     run_total(run);
     run_check_lengths(run);
+    RUDDER_TRY(run_find_bound(run, error));
     return run_merge_series(run, error);
 }
 

@@ -63,6 +63,10 @@ typedef struct run {
 rudder_status_t run_load(const char *directory, run_t *run, rudder_error_t *error);
 void run_free(run_t *run);
 
+/* What run_load() is made of: the bound from the traces in the folder, and a sentence about what is missing. */
+rudder_status_t run_find_bound(run_t *run, rudder_error_t *error);
+void run_note(run_t *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 /* Rows fetched, start content included. */
 int64_t run_fetched(const run_rows_t *rows);
 /* 100 * (1 - fetched / remote): negative when the buffer cost rows; NAN without remote rows. */
