@@ -146,7 +146,8 @@ static void runs_tell_against(page_t *page, const runs_t *runs)
             if (strcmp(plain->policy, "none") == 0 && runs_same_link(run, plain) &&
                 runs->epoch_low[i] > runs->epoch_high[j]) {
                 page_point(page,
-                           "The buffer of %s cost time: every epoch was longer than every one of %s without a buffer.",
+                           "Every epoch of %s was longer than every epoch of %s, which has no buffer: here the buffer "
+                           "cost more time than it saved, or the machine was busy with other work.",
                            runs->name[i], runs->name[j]);
             }
         }
