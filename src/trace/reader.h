@@ -26,7 +26,7 @@ typedef struct trace_info {
     int64_t n_minibatches,
         n_ids; /* of the whole trace; -1: known only when all is read (text, a run that was cut off) */
     int64_t n_halo;
-    const int64_t *halo;         /* [n_halo] */
+    const int64_t *halo;         /* [n_halo], distinct */
     const uint32_t *halo_degree; /* [n_halo], or NULL */
     const int64_t *owner_offset; /* [ranks + 1]: rank p owns [owner_offset[p], owner_offset[p + 1]); NULL: not known */
 } trace_info_t;
@@ -54,7 +54,7 @@ typedef struct trace_reader trace_reader_t;
 rudder_status_t trace_reader_open(const char *path, trace_reader_t **reader, const trace_info_t **info,
                                   rudder_error_t *error);
 /*
- * The next minibatch; *end is 1 and nothing else set after the last one. A .rtr that a crash cut off ends after its last
+ * The next minibatch; its ids are owned by other ranks where owners are known. *end is 1 and nothing else set after the last one. A .rtr that a crash cut off ends after its last
  * whole block: *end, and trace_reader_torn() is 1. Errors: DATA, MEMORY.
  */
 rudder_status_t trace_reader_next(trace_reader_t *reader, trace_minibatch_t *minibatch, int *end,

@@ -118,7 +118,7 @@ static void check_minibatch(const trace_minibatch_t *found, const trace_minibatc
 
 static const int64_t some_halo[] = {5, 7, (int64_t)1 << 40, INT64_MAX, 0};
 static const uint32_t some_degree[] = {1, 0, UINT32_MAX, 300, 128};
-static const int64_t some_owners[] = {0, 10, 10, (int64_t)1 << 41};
+static const int64_t some_owners[] = {0, 10, 10, (int64_t)1 << 41}; /* rank 1 owns nothing */
 
 static trace_info_t some_info(void)
 {
@@ -143,8 +143,7 @@ static trace_info_t some_info(void)
                           .link_latency = 0.1 + 0.2,
                           .n_halo = 5,
                           .halo = some_halo,
-                          .halo_degree = some_degree,
-                          .owner_offset = some_owners};
+                          .halo_degree = some_degree};
 }
 
 static recorder_t *start_recorder(const trace_info_t *info)
@@ -225,10 +224,12 @@ static void test_round_trip(void **state)
 
 static void test_facts(void **state)
 {
-    const trace_info_t in = some_info();
+    trace_info_t in = some_info();
     const trace_info_t *out;
     trace_reader_t *reader;
     (void)state;
+    in.rank = 1;
+    in.owner_offset = some_owners;
     record(SMALL, 17, &in);
     assert_int_equal(trace_reader_open(path, &reader, &out, NULL), RUDDER_OK);
     assert_string_equal(out->kind, "rtr");
@@ -254,6 +255,40 @@ static void test_facts(void **state)
     assert_int_equal(trace_reader_open(path, &reader, &out, NULL), RUDDER_OK);
     assert_true(out->n_halo == 0 && out->halo_degree == NULL && out->owner_offset == NULL && out->graph[0] == '\0');
     trace_reader_close(reader);
+}
+
+/* Ids that no rank owns, ids of the rank itself, and a halo with an id twice are no trace. */
+static void test_contradictions(void **state)
+{
+    static const int64_t ids[] = {5, 50}, twice[] = {9, 3, 9};
+    static const struct {
+        int64_t n;
+        int32_t rank;
+        int64_t owners[3];
+        int good;
+    } cases[] = {{2, 0, {0, 5, 51}, 0}, {2, 0, {0, 4, 51}, 1}, {2, 1, {0, 51, 60}, 1}, {2, 1, {0, 50, 60}, 0},
+                 {2, 0, {0, 3, 50}, 0}, {1, 0, {0, 3, 50}, 1}, {2, 0, {6, 6, 51}, 0},  {2, 1, {0, 51, 51}, 1}};
+    trace_info_t info = {.ranks = 2};
+    trace_t trace;
+    rudder_error_t error = {0};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const trace_minibatch_t m = {.ids = ids, .n = cases[i].n, .announced = -1, .miss = -1, .fill = -1};
+        info.rank = cases[i].rank;
+        info.owner_offset = cases[i].owners;
+        recorder_t *recorder = start_recorder(&info);
+        assert_int_equal(recorder_add(recorder, &m, NULL), RUDDER_OK);
+        assert_int_equal(recorder_close(recorder, NULL), RUDDER_OK);
+        assert_int_equal(trace_load(path, &trace, &error), cases[i].good ? RUDDER_OK : RUDDER_E_DATA);
+        if (cases[i].good) {
+            trace_free(&trace);
+        } else {
+            assert_non_null(strstr(error.text, "minibatch 0"));
+        }
+    }
+    record(SMALL, 1, &(trace_info_t){.n_halo = 3, .halo = twice});
+    assert_int_equal(trace_load(path, &trace, &error), RUDDER_E_DATA);
+    assert_non_null(strstr(error.text, "found 9 twice"));
 }
 
 /* A halo of several blocks, in any order. */
@@ -773,6 +808,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_contradictions),
         cmocka_unit_test(test_facts),
         cmocka_unit_test(test_large_halo),
         cmocka_unit_test(test_large_minibatches),
