@@ -1,19 +1,22 @@
-/* rudder inspect: checks a graph or partition directory as training does, and describes it. */
+/* rudder inspect: checks a graph or partition directory as training does, or a trace as replay does, and describes it. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/parts_table.h"
+#include "cli/trace_facts.h"
 #include "graph/files.h"
 #include "graph/graph.h"
 #include "partition/partition.h"
 #include "report/table.h"
+#include "trace/reader.h"
 
 enum { INSPECT_BARS = 40, INSPECT_TOP = 10, INSPECT_BINS = 65 };
 
@@ -21,12 +24,13 @@ static const option_spec_t cli_inspect_options[] = {{.name = NULL}};
 
 static const option_command_t cli_inspect_command = {
     .name = "inspect",
-    .arguments = "GRAPH|PARTS",
-    .summary = "describe a graph or partition directory",
+    .arguments = "GRAPH|PARTS|TRACE",
+    .summary = "describe a graph or partition directory, or a trace",
     .text = "Checks every file first, as training does: exit code 3 and a message with file, expected and found where "
             "something is wrong.\n\n"
             "  rudder inspect wordnet\n"
-            "  rudder inspect wordnet-4",
+            "  rudder inspect wordnet-4\n"
+            "  rudder inspect runs/first/trace.rank0.rtr",
     .min_arguments = 1,
     .max_arguments = 1,
     .options = cli_inspect_options};
@@ -272,6 +276,37 @@ static rudder_status_t inspect_parts(const char *directory, rudder_error_t *erro
     return status;
 }
 
+/* ---- trace --------------------------------------------------------------------------------------------------------- */
+
+static rudder_status_t inspect_trace(const char *path, rudder_error_t *error)
+{
+    trace_reader_t *reader;
+    const trace_info_t *info;
+    trace_facts_t facts = {0};
+    int end = 0;
+    RUDDER_TRY(trace_reader_open(path, &reader, &info, error));
+    rudder_status_t status = RUDDER_OK;
+    while (status == RUDDER_OK && !end) {
+        trace_minibatch_t minibatch;
+        status = trace_reader_next(reader, &minibatch, &end, error);
+        if (status == RUDDER_OK && !end) {
+            status = trace_facts_add(&facts, &minibatch, error);
+        }
+        if (facts.minibatches % 64 == 0) {
+            log_progress(facts.minibatches, info->n_minibatches > 0 ? info->n_minibatches : 0, "minibatches");
+        }
+    }
+    log_progress_end();
+    if (status == RUDDER_OK) {
+        printf("trace %s (%s)%s\n\n", path, info->kind,
+               trace_reader_torn(reader) ? ": cut off, the writer did not end it" : "");
+        status = trace_facts_print(&facts, info, error);
+    }
+    trace_facts_free(&facts);
+    trace_reader_close(reader);
+    return status;
+}
+
 int cli_inspect(int argc, char **argv)
 {
     int values = 0; /* there are no options */
@@ -281,6 +316,11 @@ int cli_inspect(int argc, char **argv)
     rudder_error_t error;
     if (!cli_options(&cli_inspect_command, argc, argv, &values, &directory, &n, &exit_code)) {
         return exit_code;
+    }
+    struct stat about;
+    if (stat(directory, &about) == 0 && !S_ISDIR(about.st_mode)) {
+        log_setup(LOG_INFO, -1, 1);
+        return inspect_trace(directory, &error) == RUDDER_OK ? 0 : cli_fail(&error);
     }
     const int is_parts = files_exist(directory, "parts.json");
     if (!is_parts && !files_exist(directory, "graph.json")) {

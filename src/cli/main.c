@@ -24,8 +24,9 @@ typedef struct cli_entry {
 enum { CLI_COMMANDS = 7 };
 static const cli_entry_t cli_commands[CLI_COMMANDS] = {
     {"import", cli_import, "read a data set (OGB, WordNet) into a graph directory"},
+    {"import-trace", cli_import_trace, "convert a trace of remote ids (text, .npz) into Rudder's .rtr"},
     {"partition", cli_partition, "split a graph into one part per rank"},
-    {"inspect", cli_inspect, "describe a graph or partition directory"},
+    {"inspect", cli_inspect, "describe a graph or partition directory, or a trace"},
     {"train", cli_train, "train a GNN over MPI with a steered buffer of remote features"},
     {"report", cli_report, "what runs did, side by side: a page with charts, or tables in plain text"},
     {"agent", cli_agent, "the LLM agent: fetch its model, test it, run it"},
@@ -86,7 +87,7 @@ static void cli_help(FILE *file)
             "Trains graph neural networks over MPI; a buffer of remote features is steered while training runs.\n\n"
             "Commands:\n");
     for (int i = 0; i < CLI_COMMANDS; i++) {
-        fprintf(file, "  %-12s%s\n", cli_commands[i].name, cli_commands[i].summary);
+        fprintf(file, "  %-14s%s\n", cli_commands[i].name, cli_commands[i].summary);
     }
     fprintf(
         file,

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "trace/valid.h"
 #include "trace/format.h"
 #include "trace/rtr.h"
 
@@ -17,6 +18,7 @@ struct trace_reader {
     void *self;
     source_t source;
     trace_info_t info;
+    valid_range_t range;
     int64_t given; /* minibatches */
 };
 
@@ -87,39 +89,6 @@ static rudder_status_t reader_recognise(const source_t *source, const trace_form
                        found);
 }
 
-static int reader_compare(const void *a, const void *b)
-{
-    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
-/* Whoever keeps tables of the halo relies on distinct ids. */
-static rudder_status_t reader_check_halo(const trace_reader_t *r, rudder_error_t *error)
-{
-    const int64_t n = r->info.n_halo;
-    const int64_t *halo = r->info.halo;
-    int64_t i = 1, *sorted;
-    while (i < n && halo[i] > halo[i - 1]) {
-        i++;
-    }
-    if (i >= n) {
-        return RUDDER_OK;
-    }
-    if ((sorted = malloc((size_t)n * sizeof *sorted)) == NULL) {
-        return RUDDER_FAIL(error, RUDDER_E_MEMORY, "%s: no memory to check a halo of %lld", r->source.path,
-                           (long long)n);
-    }
-    memcpy(sorted, halo, (size_t)n * sizeof *sorted);
-    qsort(sorted, (size_t)n, sizeof *sorted, reader_compare);
-    for (i = 1; i < n && sorted[i] != sorted[i - 1]; i++) {
-    }
-    const int64_t twice = i < n ? sorted[i] : -1;
-    free(sorted);
-    return twice < 0 ? RUDDER_OK
-                     : RUDDER_FAIL(error, RUDDER_E_DATA, "%s: halo: expected distinct ids, found %lld twice",
-                                   r->source.path, (long long)twice);
-}
-
 rudder_status_t trace_reader_open(const char *path, trace_reader_t **reader, const trace_info_t **info,
                                   rudder_error_t *error)
 {
@@ -135,36 +104,27 @@ rudder_status_t trace_reader_open(const char *path, trace_reader_t **reader, con
         snprintf(r->info.kind, sizeof r->info.kind, "%s", r->format->kind);
         status = r->format->open(&r->source, &r->info, &r->self, error);
     }
-    status = status == RUDDER_OK ? reader_check_halo(r, error) : status;
+    status = status == RUDDER_OK ? valid_halo(path, r->info.halo, r->info.n_halo, error) : status;
     if (status != RUDDER_OK) {
         trace_reader_close(r);
         return status;
     }
+    r->range = valid_range_of(&r->info);
     *reader = r;
     *info = &r->info;
     return RUDDER_OK;
 }
 
 /* Owners that are known own all ids, and none of the reader's rank is remote to it. */
-static rudder_status_t reader_check_owners(const trace_reader_t *r, const trace_minibatch_t *m, rudder_error_t *error)
+static rudder_status_t reader_check(const trace_reader_t *r, const trace_minibatch_t *m, rudder_error_t *error)
 {
-    const int64_t *offset = r->info.owner_offset, first = offset[0];
-    const uint64_t all = (uint64_t)(offset[r->info.ranks] - first);
-    const int64_t own = offset[r->info.rank];
-    const uint64_t n_own = (uint64_t)(offset[r->info.rank + 1] - own);
-    int bad = 0;
-    for (int64_t i = 0; i < m->n; i++) { /* no way out, so that it is done by vectors */
-        bad |= (uint64_t)(m->ids[i] - first) >= all || (uint64_t)(m->ids[i] - own) < n_own;
-    }
-    for (int64_t i = 0; i < m->n && bad; i++) {
-        if ((uint64_t)(m->ids[i] - first) >= all || (uint64_t)(m->ids[i] - own) < n_own) {
-            return RUDDER_FAIL(error, RUDDER_E_DATA,
-                               "%s: minibatch %lld: expected ids from %lld to %lld that are not of rank %d, found %lld",
-                               r->source.path, (long long)r->given, (long long)first,
-                               (long long)offset[r->info.ranks] - 1, r->info.rank, (long long)m->ids[i]);
-        }
-    }
-    return RUDDER_OK;
+    const int64_t at = valid_ids(&r->range, m->ids, m->n);
+    return at < 0
+               ? RUDDER_OK
+               : RUDDER_FAIL(error, RUDDER_E_DATA,
+                             "%s: minibatch %lld: expected ids from %lld to %lld that are not of rank %d, found %lld",
+                             r->source.path, (long long)r->given, (long long)r->range.first, (long long)r->range.last,
+                             r->info.rank, (long long)m->ids[at]);
 }
 
 rudder_status_t trace_reader_next(trace_reader_t *reader, trace_minibatch_t *minibatch, int *end, rudder_error_t *error)
@@ -174,7 +134,7 @@ rudder_status_t trace_reader_next(trace_reader_t *reader, trace_minibatch_t *min
         (trace_minibatch_t){.announced = -1, .miss = -1, .fill = -1, .times = {NAN, NAN, NAN, NAN, NAN, NAN, NAN}};
     RUDDER_TRY(reader->format->next(reader->self, minibatch, end, error));
     if (!*end && reader->info.owner_offset != NULL) {
-        RUDDER_TRY(reader_check_owners(reader, minibatch, error));
+        RUDDER_TRY(reader_check(reader, minibatch, error));
     }
     reader->given += !*end;
     return RUDDER_OK;

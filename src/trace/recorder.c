@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/grow.h"
 #include "base/json.h"
+#include "trace/valid.h"
 #include "trace/recorder.h"
 #include "trace/rtr.h"
 
@@ -30,7 +31,8 @@ struct recorder {
     int64_t raw_bytes, raw_size, packed_size;
     int64_t *starts, held, held_size; /* where each record that is held begins */
     int64_t known;                    /* of those, how many have their times */
-    int64_t first, n_ids;             /* minibatches written; ids of all */
+    valid_range_t range;
+    int64_t first, n_ids; /* minibatches written; ids of all */
     ZSTD_CCtx *zstd;
 };
 
@@ -185,6 +187,7 @@ rudder_status_t recorder_open(const char *path, const trace_info_t *info, record
         status = RUDDER_FAIL(error, RUDDER_E_IO, "%s: cannot be created: %s", path, strerror(errno));
         goto failed;
     }
+    r->range = valid_range_of(info);
     status = recorder_start(r, error);
     status = status == RUDDER_OK ? recorder_head(r, info, error) : status;
     if (status == RUDDER_OK && info->owner_offset != NULL) {
@@ -236,11 +239,13 @@ static rudder_status_t recorder_check(const recorder_t *r, const trace_minibatch
                            "found %d announced, %lld misses, %lld fill rows",
                            r->path, number, (long long)m->n, m->announced, (long long)m->miss, (long long)m->fill);
     }
-    for (int64_t i = 0; i < m->n; i++) {
-        if (m->ids[i] < 0) {
-            return RUDDER_FAIL(error, RUDDER_E_ARGUMENT, "%s: minibatch %lld: expected ids of at least 0, found %lld",
-                               r->path, number, (long long)m->ids[i]);
-        }
+    const int64_t bad = valid_ids(&r->range, m->ids, m->n);
+    if (bad >= 0) {
+        return RUDDER_FAIL(
+            error, RUDDER_E_ARGUMENT,
+            "%s: minibatch %lld: expected ids from %lld to %lld but for %lld of its own from %lld on, found %lld",
+            r->path, number, (long long)r->range.first, (long long)r->range.last, (long long)r->range.n_own,
+            (long long)r->range.own, (long long)m->ids[bad]);
     }
     return RUDDER_OK;
 }

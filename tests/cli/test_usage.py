@@ -22,7 +22,7 @@ def run(*arguments, **environment):
 def commands():
     code, out, _ = run("--help")
     assert code == 0, out
-    return re.findall(r"^  (\w+) +\S", out.split("Commands:")[1], re.M)
+    return re.findall(r"^  ([\w-]+) +\S", out.split("Commands:")[1], re.M)
 
 
 FIRST = {"import": ["wordnet"]}  # what must stand before the options

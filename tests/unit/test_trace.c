@@ -20,6 +20,7 @@
 #include "base/rng.h"
 #include "trace/reader.h"
 #include "trace/recorder.h"
+#include "trace/rtr.h"
 #include "trace/trace.h"
 
 static char folder[] = "/tmp/rudder-trace-XXXXXX";
@@ -257,6 +258,42 @@ static void test_facts(void **state)
     trace_reader_close(reader);
 }
 
+static unsigned char *read_file(size_t *n)
+{
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    unsigned char *bytes = malloc(1 << 20);
+    *n = fread(bytes, 1, 1 << 20, file);
+    assert_true(*n < 1 << 20);
+    fclose(file);
+    return bytes;
+}
+
+static void write_file(const void *bytes, size_t n)
+{
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, n, file), n);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* Puts other offsets of two owners into the file, each less than 64 from the next; checksums are right. */
+static void replace_owners(const int64_t *owners)
+{
+    size_t n, at = 0;
+    rtr_block_t block;
+    unsigned char *bytes = read_file(&n);
+    while (memcmp(bytes + at, RTR_OWNERS, 4) != 0) {
+        at++;
+    }
+    assert_true(rtr_get_block(bytes + at, &block));
+    assert_ptr_equal(rtr_put_ids(bytes + at + RTR_BLOCK_BYTES, owners, 3), bytes + at + RTR_BLOCK_BYTES + 3);
+    block.crc = rtr_crc(bytes + at + RTR_BLOCK_BYTES, 3);
+    rtr_put_block(bytes + at, &block);
+    write_file(bytes, n);
+    free(bytes);
+}
+
 /* Ids that no rank owns, ids of the rank itself, and a halo with an id twice are no trace. */
 static void test_contradictions(void **state)
 {
@@ -266,19 +303,26 @@ static void test_contradictions(void **state)
         int32_t rank;
         int64_t owners[3];
         int good;
-    } cases[] = {{2, 0, {0, 5, 51}, 0}, {2, 0, {0, 4, 51}, 1}, {2, 1, {0, 51, 60}, 1}, {2, 1, {0, 50, 60}, 0},
-                 {2, 0, {0, 3, 50}, 0}, {1, 0, {0, 3, 50}, 1}, {2, 0, {6, 6, 51}, 0},  {2, 1, {0, 51, 51}, 1}};
+    } cases[] = {{2, 0, {0, 6, 51}, 0},  {2, 0, {0, 5, 51}, 1},  {2, 0, {0, 4, 51}, 1},
+                 {2, 1, {0, 51, 60}, 1}, {2, 1, {0, 50, 60}, 0}, {2, 0, {0, 3, 50}, 0},
+                 {1, 0, {0, 3, 50}, 1},  {2, 0, {6, 6, 51}, 0},  {2, 1, {0, 51, 51}, 1}};
     trace_info_t info = {.ranks = 2};
     trace_t trace;
     rudder_error_t error = {0};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const trace_minibatch_t m = {.ids = ids, .n = cases[i].n, .announced = -1, .miss = -1, .fill = -1};
+        const int64_t harmless[] = {0, cases[i].rank == 0 ? 0 : 60, 60};
         info.rank = cases[i].rank;
         info.owner_offset = cases[i].owners;
         recorder_t *recorder = start_recorder(&info);
+        assert_int_equal(recorder_add(recorder, &m, NULL), cases[i].good ? RUDDER_OK : RUDDER_E_ARGUMENT);
+        assert_int_equal(recorder_close(recorder, NULL), RUDDER_OK);
+        info.owner_offset = harmless;
+        recorder = start_recorder(&info);
         assert_int_equal(recorder_add(recorder, &m, NULL), RUDDER_OK);
         assert_int_equal(recorder_close(recorder, NULL), RUDDER_OK);
+        replace_owners(cases[i].owners);
         assert_int_equal(trace_load(path, &trace, &error), cases[i].good ? RUDDER_OK : RUDDER_E_DATA);
         if (cases[i].good) {
             trace_free(&trace);
@@ -415,25 +459,6 @@ static void test_recorder_refuses(void **state)
 }
 
 /* ---- Damage ----------------------------------------------------------------------------------------------------- */
-
-static unsigned char *read_file(size_t *n)
-{
-    FILE *file = fopen(path, "rb");
-    assert_non_null(file);
-    unsigned char *bytes = malloc(1 << 20);
-    *n = fread(bytes, 1, 1 << 20, file);
-    assert_true(*n < 1 << 20);
-    fclose(file);
-    return bytes;
-}
-
-static void write_file(const void *bytes, size_t n)
-{
-    FILE *file = fopen(path, "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(bytes, 1, n, file), n);
-    assert_int_equal(fclose(file), 0);
-}
 
 /* A small file of several blocks. */
 static unsigned char *record_blocks(size_t *n, int64_t borders[4])
