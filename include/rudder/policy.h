@@ -32,15 +32,14 @@ typedef struct rudder_nodes rudder_nodes_t;
 typedef struct rudder_policy_setup {
     size_t size;
     rudder_nodes_t *nodes;
-    int64_t capacity;  /* slots */
-    int64_t max_nodes; /* most nodes that can be tracked, those in the buffer included */
-    int64_t max_ids;   /* most ids in one minibatch */
-    int32_t period;    /* minibatches in a metrics window */
-    double alpha;      /* decay of the paper's eviction score per minibatch without a hit */
-    int32_t max_plans; /* plans that can be taken back at once */
-    int64_t
-        max_announced; /* most ids of announced minibatches that are remembered; 0: the policy does not look ahead */
-    int64_t window;    /* N of the policy name "lookahead:N": minibatches to look ahead; 0: as many as help */
+    int64_t capacity;      /* slots */
+    int64_t max_nodes;     /* most nodes that can be tracked, those in the buffer included */
+    int64_t max_ids;       /* most ids in one minibatch */
+    int32_t period;        /* minibatches in a metrics window */
+    double alpha;          /* decay of the paper's eviction score per minibatch without a hit */
+    int32_t max_plans;     /* plans that can be taken back at once */
+    int64_t max_announced; /* most ids of announced minibatches to come; 0: the policy does not look ahead */
+    int64_t window;        /* N of the policy name "lookahead:N": minibatches to look ahead; 0: as many as help */
 } rudder_policy_setup_t;
 
 /* What a replacement now would do; all counts are rows. */
@@ -78,8 +77,8 @@ typedef struct rudder_policy {
     void (*outlook)(void *self, rudder_nodes_t *nodes, rudder_outlook_t *outlook);
 
     /*
-     * The plan was aborted: the states of these nodes and the slots were put back as they were. Repair what the
-     * instance derives from them. NULL if it derives nothing.
+     * The plan was aborted: the states of these nodes and the slots were put back as they were before it. Repair what the
+     * instance derives from them. NULL if it derives nothing. May come several times for one abort; a node may repeat.
      */
     void (*restored)(void *self, rudder_nodes_t *nodes, const int32_t *node, int64_t n);
 
@@ -91,15 +90,18 @@ typedef struct rudder_policy {
 
     /*
      * The nodes of a minibatch to come; minibatches are announced in ascending order, and not before they are known. Nodes
-     * may repeat; -1: an id that is not tracked for want of room. NULL: the policy does not look ahead.
+     * may repeat; -1: an id that is not tracked for want of room. NULL: the policy does not look ahead. An announcement
+     * outlives the abort of a plan that was begun before it, and so do the nodes that it tracked; but what `announced`
+     * wrote to the state of a node that this plan asks for is gone then, unless `restored` repairs it.
      */
     void (*announced)(void *self, rudder_nodes_t *nodes, int64_t minibatch, const int32_t *node, int64_t n);
     /* 1 when it would help to know one more minibatch before the next is planned. NULL: never. O(1). */
     int (*wants)(void *self, const rudder_nodes_t *nodes);
 
     /*
-     * The remote nodes known beforehand (the halo) and their degrees, after `open` and before anything else; with this
-     * function they are tracked from the start, as many as there is room for. NULL: nodes are tracked when first seen.
+     * The remote nodes known beforehand (the halo) in the host's order and their degrees (NULL: not known), in portions,
+     * after `open` and before anything else; with this function they are tracked from the start, as many as max_tracked
+     * allows. NULL: nodes are tracked when first seen.
      */
     void (*known)(void *self, rudder_nodes_t *nodes, const int32_t *node, const uint32_t *degree, int64_t n);
 

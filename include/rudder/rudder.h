@@ -72,12 +72,12 @@ typedef struct rudder_type_config {
     const int64_t *halo;         /* remote nodes known beforehand, distinct (start content); may be NULL. Not copied: */
     const uint32_t *halo_degree; /*   read by rudder_open() only; NULL: all equal */
     int64_t n_halo;
-    const double *start_weight; /* [n_halo], for the start "weights": the highest first; read by rudder_open() only */
-    const int64_t
-        *owner_offset; /* [n_owners + 1]: owner o has the ids [owner_offset[o], owner_offset[o + 1]); copied */
-    int64_t
-        max_announced; /* ids of announced minibatches remembered, if the policy looks ahead; 0: 16 capacity_rows + 2
-                              max_ids */
+    /* [n_halo], >= 0, for the start "weights": the highest first. Read by rudder_open() only. */
+    const double *start_weight;
+    /* [n_owners + 1]: owner o has the ids [owner_offset[o], owner_offset[o + 1]). Copied. */
+    const int64_t *owner_offset;
+    /* Ids of minibatches to come that are remembered, if the policy looks ahead; 0: 16 capacity_rows + 2 max_ids. */
+    int64_t max_announced;
 } rudder_type_config_t;
 
 /* What rows of different owners cost, for policies that weigh them (mix, lookahead). */
@@ -231,15 +231,17 @@ RUDDER_API rudder_status_t rudder_abort(rudder_t *handle, rudder_plan_t *plan, r
  * A minibatch to come: seq counts the minibatches of the type from 0, in ascending order, each at most once. Kept by
  * policies that look ahead, checked and counted otherwise. The minibatch itself is still planned, with the same ids, when
  * its turn comes; a plan with other ids is served rightly and only guessed worse. n > max_ids is allowed here.
- * Errors: ARGUMENT (seq already planned or not above the last one announced), OWNED, AGAIN (no room for n ids more:
- * max_announced; plan first). Cost: O(n).
+ * Errors: ARGUMENT (seq already planned or not above the last one announced), OWNED, AGAIN (no room for n ids more, see
+ * max_announced, or for one minibatch more, max_announced / 8 + 1024: plan and complete first); nothing has changed. Cost:
+ * O(n), which the plan saves when it asks for the same ids in the same order.
  */
 RUDDER_API rudder_status_t rudder_announce(rudder_t *handle, int64_t seq, int32_t type, const int64_t *ids, int64_t n,
                                            rudder_error_t *error);
 
 /*
  * 1 when the policy looks ahead and would do better if it knew one more minibatch before the next one is planned, and there
- * is room for it: the host announces until this is 0, or until it does not want to know more. O(1).
+ * is room for one as large as any before: the host announces until this is 0, or until it does not want to know more. O(1)
+ * but after an abort.
  */
 RUDDER_API int rudder_announce_wanted(const rudder_t *handle, int32_t type);
 
@@ -276,7 +278,7 @@ typedef struct rudder_stats {
     int64_t replaced, kept, nothing_stale, invalid, late, failed, fallback;
     double latency_mean_ms, latency_p50_ms, latency_p99_ms; /* of the last 1024 answers */
     double age_mean_minibatches;                            /* asked to applied */
-    int64_t window;                                         /* minibatches announced and not yet planned, of type 0 */
+    int64_t window; /* announced and to come, of type 0, if the policy looks ahead */
 } rudder_stats_t;
 
 /* Copies the statistics; size: sizeof(rudder_stats_t) of the caller. Any thread. Figures of one minibatch are consistent. */

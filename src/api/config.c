@@ -1,4 +1,5 @@
 /* Defaults, and everything that can be wrong with a configuration. Messages name the field, what was expected and found. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +10,7 @@
 #include "decide/decide.h"
 #include "policy/policy.h"
 
-enum { CONFIG_MAX_PLANS = 1024, CONFIG_MAX_IDS = 1 << 30 };
+enum { CONFIG_MAX_PLANS = 1024, CONFIG_MAX_IDS = 1 << 30, CONFIG_MAX_OWNERS = 1 << 24 };
 
 void rudder_config_init(rudder_config_t *config, size_t config_size)
 {
@@ -73,9 +74,46 @@ static rudder_status_t config_read_type(config_t *config, int32_t i, rudder_erro
         return RUDDER_FAIL(error, RUDDER_E_ARGUMENT, "owned ids: expected begin <= end, found %lld and %lld",
                            (long long)type->owned_begin, (long long)type->owned_end);
     }
-    if (type->n_halo > 0 && type->halo == NULL && config->start != CONFIG_EMPTY) {
+    RUDDER_TRY(config_range("max_announced", type->max_announced, 0, ANNOUNCED_MOST_IDS - 1, error));
+    if (type->max_announced == 0) {
+        const int64_t announced = 16 * type->capacity_rows + 2 * type->max_ids;
+        type->max_announced = announced < ANNOUNCED_MOST_IDS ? announced : ANNOUNCED_MOST_IDS - 1;
+    }
+    if (type->n_halo > 0 && type->halo == NULL && config->start != BUFFER_START_EMPTY) {
         return RUDDER_FAIL(error, RUDDER_E_ARGUMENT, "halo: expected %lld ids for the start content, found NULL",
                            (long long)type->n_halo);
+    }
+    if (type->n_halo > 0 && type->start_weight == NULL && config->start == BUFFER_START_WEIGHTS) {
+        return RUDDER_FAIL(error, RUDDER_E_ARGUMENT,
+                           "start_weight: expected %lld weights for the start \"weights\", "
+                           "found NULL",
+                           (long long)type->n_halo);
+    }
+    for (int32_t o = 0; o < given->n_owners; o++) {
+        if (type->owner_offset == NULL || type->owner_offset[o] > type->owner_offset[o + 1]) {
+            return RUDDER_FAIL(error, RUDDER_E_ARGUMENT, "owner_offset of type %d: expected %d ascending ids, found %s",
+                               i, given->n_owners + 1, type->owner_offset == NULL ? "NULL" : "a descent");
+        }
+    }
+    return RUDDER_OK;
+}
+
+static rudder_status_t config_check_owners(const rudder_config_t *given, rudder_error_t *error)
+{
+    RUDDER_TRY(config_range("n_owners", given->n_owners, 0, CONFIG_MAX_OWNERS, error));
+    RUDDER_TRY(config_range("owner_cost", given->owner_cost, RUDDER_OWNER_COST_OFF, RUDDER_OWNER_COST_GIVEN, error));
+    if (given->owner_cost != RUDDER_OWNER_COST_OFF && given->n_owners == 0) {
+        return RUDDER_FAIL(error, RUDDER_E_ARGUMENT, "owner_cost: expected n_owners of 1 or more with it, found 0");
+    }
+    if (given->owner_cost != RUDDER_OWNER_COST_GIVEN) {
+        return RUDDER_OK;
+    }
+    for (int32_t o = 0; o < given->n_owners; o++) {
+        const double cost = given->owner_row_cost == NULL ? 0 : given->owner_row_cost[o];
+        if (!(cost > 0) || isinf(cost)) {
+            return RUDDER_FAIL(error, RUDDER_E_ARGUMENT, "owner_row_cost[%d]: expected a cost above 0, found %s%g", o,
+                               given->owner_row_cost == NULL ? "NULL, " : "", cost);
+        }
     }
     return RUDDER_OK;
 }
@@ -111,30 +149,26 @@ static rudder_status_t config_check_policy(const rudder_policy_t *policy, rudder
 
 static rudder_status_t config_read_policy(config_t *config, rudder_error_t *error)
 {
-    static const char *const starts[] = {
-        [CONFIG_EMPTY] = "empty", [CONFIG_DEGREE] = "degree", [CONFIG_RANDOM] = "random"};
+    static const char *const starts[] = {[BUFFER_START_EMPTY] = "empty",
+                                         [BUFFER_START_DEGREE] = "degree",
+                                         [BUFFER_START_RANDOM] = "random",
+                                         [BUFFER_START_WEIGHTS] = "weights"};
     enum { STARTS = sizeof starts / sizeof starts[0] };
     const rudder_config_t *given = &config->given;
-    const char *nearest = NULL;
     char hint[96];
     config->policy = given->policy_table;
     if (config->policy == NULL) {
-        const char *name = given->policy != NULL ? given->policy : "lfu";
-        config->policy = policy_find(name, &nearest);
-        if (config->policy == NULL) {
-            return RUDDER_FAIL(error, RUDDER_E_NAME, "policy \"%s\": expected none, score, static or lfu%s", name,
-                               config_hint(nearest, hint, sizeof hint));
-        }
+        RUDDER_TRY(policy_find(given->policy != NULL ? given->policy : "lfu", &config->policy, &config->window, error));
     }
     RUDDER_TRY(config_check_policy(config->policy, error));
     const char *start = given->start != NULL ? given->start : policy_start(config->policy);
     for (int i = 0; i < STARTS; i++) {
         if (strcmp(start, starts[i]) == 0) {
-            config->start = (config_start_t)i;
+            config->start = (buffer_start_t)i;
             return RUDDER_OK;
         }
     }
-    return RUDDER_FAIL(error, RUDDER_E_NAME, "start \"%s\": expected empty, degree or random%s", start,
+    return RUDDER_FAIL(error, RUDDER_E_NAME, "start \"%s\": expected empty, degree, random or weights%s", start,
                        config_hint(text_nearest(start, starts, STARTS), hint, sizeof hint));
 }
 
@@ -210,6 +244,7 @@ rudder_status_t config_read(const rudder_config_t *given, config_t *config, rudd
         return RUDDER_FAIL(error, RUDDER_E_ARGUMENT, "memory: expected alloc and free, or neither; found one of them");
     }
     RUDDER_TRY(config_read_policy(config, error));
+    RUDDER_TRY(config_check_owners(c, error));
     for (int32_t i = 0; i < c->n_types; i++) {
         RUDDER_TRY(config_read_type(config, i, error));
     }

@@ -2,15 +2,15 @@
 #ifndef RUDDER_API_CONFIG_H
 #define RUDDER_API_CONFIG_H
 
+#include "buffer/buffer.h"
 #include "rudder/rudder.h"
-
-typedef enum config_start { CONFIG_EMPTY, CONFIG_DEGREE, CONFIG_RANDOM } config_start_t;
 
 typedef struct config {
     rudder_config_t given;                        /* as given, fields that the caller does not know at their defaults */
-    rudder_type_config_t types[RUDDER_MAX_TYPES]; /* max_tracked resolved; nothing is kept under the policy "none" */
+    rudder_type_config_t types[RUDDER_MAX_TYPES]; /* max_tracked, max_announced resolved; policy "none": nothing kept */
     const rudder_policy_t *policy;
-    config_start_t start;
+    int64_t window; /* of the policy's name */
+    buffer_start_t start;
     rudder_decider_t decider; /* interval and flags as opened; not to be asked */
     const char *decider_name; /* NULL: the caller's own table */
 } config_t;

@@ -4,6 +4,7 @@
  * handle ends when every type was planned once (or one comes again), which is when the controller counts it.
  */
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -27,7 +28,8 @@ typedef struct rudder_progress {
 
 /* What other threads may read: fields of 8 bytes only. */
 typedef struct rudder_sums {
-    int64_t minibatches, aborted, remote, hit, miss, fill, fetched_bytes, untracked, entered, announced, in_buffer;
+    int64_t minibatches, aborted, remote, hit, miss, fill, fetched_bytes, untracked, entered, announced, in_buffer,
+        window;
 } rudder_sums_t;
 
 enum { RUDDER_SUMS_WORDS = sizeof(rudder_sums_t) / sizeof(uint64_t) };
@@ -49,6 +51,7 @@ struct rudder {
     rudder_nodes_t nodes[RUDDER_MAX_TYPES];
     int64_t owned_begin[RUDDER_MAX_TYPES], owned_end[RUDDER_MAX_TYPES];
     int policy_open[RUDDER_MAX_TYPES];
+    costs_t costs; /* of rows, by owner; no owners: off */
 
     rudder_plan_t *plans; /* [max_plans] */
     rudder_plan_t **open; /* [max_plans]: the open ones, oldest first */
@@ -104,10 +107,12 @@ static buffer_config_t rudder_buffer_config(const config_t *config, int32_t type
                              .capacity = t->capacity_rows,
                              .max_ids = t->max_ids,
                              .max_tracked = t->max_tracked,
+                             .max_announced = t->max_announced,
                              .max_plans = config->given.max_plans,
                              .period = config->given.period,
                              .alpha = config->given.alpha,
-                             .policy = config->policy};
+                             .policy = config->policy,
+                             .window = config->window};
 }
 
 static controller_config_t rudder_controller_config(const config_t *config)
@@ -124,6 +129,7 @@ static controller_config_t rudder_controller_config(const config_t *config)
                              .facts = given->facts,
                              .on_decision = given->on_decision,
                              .on_message = given->on_message,
+                             .clock = given->clock,
                              .callback_context = given->callback_context};
     for (int32_t i = 0; i < given->n_types; i++) {
         c.capacity += config->types[i].capacity_rows;
@@ -135,6 +141,7 @@ static controller_config_t rudder_controller_config(const config_t *config)
 typedef struct rudder_pieces {
     void *controller, *decider;
     size_t controller_bytes, decider_bytes;
+    int64_t *owner_offset[RUDDER_MAX_TYPES]; /* [n_owners + 1] */
 } rudder_pieces_t;
 
 static void *rudder_take(arena_t *arena, size_t bytes, size_t *taken)
@@ -154,7 +161,10 @@ static void rudder_layout(arena_t *arena, const config_t *config, rudder_t *hand
         buffer_layout(arena, &buffer, handle == NULL ? NULL : &handle->nodes[i]);
         max_ids = buffer.max_ids > max_ids ? buffer.max_ids : max_ids;
         max_capacity = buffer.capacity > max_capacity ? buffer.capacity : max_capacity;
+        const size_t offsets = config->given.n_owners > 0 ? (size_t)config->given.n_owners + 1 : 0;
+        pieces->owner_offset[i] = arena_take(arena, offsets, sizeof(int64_t));
     }
+    costs_layout(arena, config->given.n_owners, handle == NULL ? NULL : &handle->costs);
     rudder_plan_t *plans = arena_take(arena, (size_t)config->given.max_plans, sizeof *plans);
     rudder_plan_t **open = arena_take(arena, (size_t)config->given.max_plans, sizeof(rudder_plan_t *));
     for (int32_t i = 0; i < config->given.max_plans; i++) {
@@ -211,6 +221,7 @@ static void rudder_publish(rudder_t *handle)
     for (int32_t i = 0; i < handle->n_types; i++) {
         handle->sums.in_buffer += handle->nodes[i].capacity - handle->nodes[i].free;
     }
+    handle->sums.window = announced_to_come(&handle->nodes[0].announced);
     board_publish(&handle->published, handle->published_sums, &handle->sums, sizeof handle->sums);
 }
 
@@ -226,9 +237,39 @@ static rudder_status_t rudder_check_halo(const rudder_type_config_t *type, rudde
     return RUDDER_OK;
 }
 
-static rudder_status_t rudder_open_type(rudder_t *handle, const config_t *config, int32_t i, rudder_error_t *error)
+static rudder_status_t rudder_check_weights(const rudder_type_config_t *type, rudder_error_t *error)
+{
+    for (int64_t i = 0; i < type->n_halo; i++) {
+        if (!(type->start_weight[i] >= 0)) {
+            return RUDDER_FAIL(error, RUDDER_E_ARGUMENT, "start_weight[%lld]: expected 0 or more, found %g",
+                               (long long)i, type->start_weight[i]);
+        }
+    }
+    return RUDDER_OK;
+}
+
+static rudder_status_t rudder_open_policy(rudder_t *handle, const config_t *config, int32_t i, rudder_error_t *error)
+{
+    const buffer_config_t buffer = rudder_buffer_config(config, i);
+    rudder_nodes_t *nodes = &handle->nodes[i];
+    if (config->policy->open != NULL) {
+        const rudder_policy_setup_t setup = buffer_setup(&buffer, nodes);
+        const rudder_status_t status = config->policy->open(nodes->policy_self, &setup);
+        if (status != RUDDER_OK) {
+            return RUDDER_FAIL(error, status, "policy %s: cannot be opened: %s", config->policy->name,
+                               rudder_status_text(status));
+        }
+    }
+    handle->policy_open[i] = 1;
+    return RUDDER_OK;
+}
+
+static rudder_status_t rudder_open_type(rudder_t *handle, const config_t *config, const rudder_pieces_t *pieces,
+                                        int32_t i, rudder_error_t *error)
 {
     const rudder_type_config_t *type = &config->types[i];
+    const buffer_halo_t halo = {
+        .id = type->halo, .degree = type->halo_degree, .weight = type->start_weight, .n = type->n_halo};
     const buffer_config_t buffer = rudder_buffer_config(config, i);
     rudder_nodes_t *nodes = &handle->nodes[i];
     unsigned char *rows = NULL;
@@ -244,21 +285,23 @@ static rudder_status_t rudder_open_type(rudder_t *handle, const config_t *config
     handle->owned_end[i] = type->owned_end;
     handle->capacity += type->capacity_rows;
     buffer_open(nodes, rows);
-    if (config->start != CONFIG_EMPTY && type->n_halo > 0) {
+    if (config->given.n_owners > 0) {
+        memcpy(pieces->owner_offset[i], type->owner_offset,
+               ((size_t)config->given.n_owners + 1) * sizeof *type->owner_offset);
+        nodes->costs = &handle->costs;
+        nodes->owner_offset = pieces->owner_offset[i];
+    }
+    if (halo.id != NULL && (config->start != BUFFER_START_EMPTY || config->policy->known != NULL)) {
         RUDDER_TRY(rudder_check_halo(type, error));
-        const int random = config->start == CONFIG_RANDOM;
-        const uint64_t seed = random ? rng_key(RNG_START, config->given.seed, 0, 0, (uint64_t)i) | 1 : 0;
-        buffer_choose_start(nodes, type->halo, random ? NULL : type->halo_degree, type->n_halo, seed);
     }
-    if (config->policy->open != NULL) {
-        const rudder_policy_setup_t setup = buffer_setup(&buffer, nodes);
-        const rudder_status_t status = config->policy->open(nodes->policy_self, &setup);
-        if (status != RUDDER_OK) {
-            return RUDDER_FAIL(error, status, "policy %s: cannot be opened: %s", config->policy->name,
-                               rudder_status_text(status));
-        }
+    if (config->start == BUFFER_START_WEIGHTS) {
+        RUDDER_TRY(rudder_check_weights(type, error));
     }
-    handle->policy_open[i] = 1;
+    if (config->start != BUFFER_START_EMPTY && halo.n > 0) {
+        buffer_choose_start(nodes, &halo, config->start, rng_key(RNG_START, config->given.seed, 0, 0, (uint64_t)i) | 1);
+    }
+    RUDDER_TRY(rudder_open_policy(handle, config, i, error));
+    buffer_know(nodes, &halo, type->max_tracked);
     return RUDDER_OK;
 }
 
@@ -331,9 +374,10 @@ rudder_status_t rudder_open(const rudder_config_t *given, rudder_t **out, rudder
     handle->row_memory = config.given.row_memory.alloc != NULL ? config.given.row_memory : memory;
     handle->bytes = bytes;
     handle->all_bytes = all_bytes;
+    costs_open(&handle->costs, config.given.owner_cost, config.given.owner_row_cost);
     rudder_status_t status = RUDDER_OK;
     for (int32_t i = 0; i < handle->n_types && status == RUDDER_OK; i++) {
-        status = rudder_open_type(handle, &config, i, error);
+        status = rudder_open_type(handle, &config, &pieces, i, error);
     }
     if (status == RUDDER_OK) {
         status = rudder_open_control(handle, &config, &pieces, error);
@@ -378,16 +422,15 @@ static rudder_status_t rudder_check_type(const rudder_t *handle, int32_t type, r
     return RUDDER_OK;
 }
 
-/* Remote ids of a type: not negative, not owned, no more than one plan may have. */
+/* Remote ids of a type: not negative, not owned, at most `most`. */
 static rudder_status_t rudder_check_ids(const rudder_t *handle, int32_t type, const int64_t *ids, int64_t n,
-                                        rudder_error_t *error)
+                                        int64_t most, rudder_error_t *error)
 {
     const int64_t begin = handle->owned_begin[type], end = handle->owned_end[type];
     const uint64_t owned = (uint64_t)end - (uint64_t)begin;
-    if (n < 0 || n > handle->nodes[type].max_ids || (n > 0 && ids == NULL)) {
+    if (n < 0 || n > most || (n > 0 && ids == NULL)) {
         return RUDDER_FAIL(error, RUDDER_E_ARGUMENT, "ids of type %d: expected 0 to %lld of them, found %lld%s", type,
-                           (long long)handle->nodes[type].max_ids, (long long)n,
-                           n > 0 && ids == NULL ? " at NULL" : "");
+                           (long long)most, (long long)n, n > 0 && ids == NULL ? " at NULL" : "");
     }
     int64_t wrong = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -479,7 +522,7 @@ rudder_status_t rudder_plan_start(rudder_t *handle, int32_t type, rudder_plan_t 
                            type, nodes->minibatch > 0 ? "planned minibatches" : "a second one");
     }
     RUDDER_TRY(rudder_new_plan(handle, type, &plan, error));
-    buffer_start(nodes, &plan->buffer);
+    buffer_plan_start(nodes, &plan->buffer);
     plan->entered = plan->buffer.n_fill;
     controller_started(handle->controller, plan->buffer.n_fill);
     rudder_count(handle, plan, 1);
@@ -551,10 +594,13 @@ rudder_status_t rudder_plan_begin(rudder_t *handle, int32_t type, const int64_t 
 {
     rudder_plan_t *plan = NULL;
     RUDDER_TRY(rudder_check_type(handle, type, error));
-    RUDDER_TRY(rudder_check_ids(handle, type, ids, n, error));
+    RUDDER_TRY(rudder_check_ids(handle, type, ids, n, handle->nodes[type].max_ids, error));
     RUDDER_TRY(rudder_new_plan(handle, type, &plan, error));
     rudder_nodes_t *nodes = &handle->nodes[type];
     rudder_progress_t *progress = &handle->progress;
+    if (progress->planned == 0 || progress->planned & 1u << type) { /* a new minibatch */
+        costs_update(&handle->costs);
+    }
     buffer_begin(nodes, &plan->buffer, ids, n);
     rudder_advance(handle, plan);
     const int replaces = (progress->due & 1u << type) != 0;
@@ -677,17 +723,42 @@ rudder_status_t rudder_announce(rudder_t *handle, int64_t seq, int32_t type, con
                                 rudder_error_t *error)
 {
     RUDDER_TRY(rudder_check_type(handle, type, error));
-    RUDDER_TRY(rudder_check_ids(handle, type, ids, n, error));
+    RUDDER_TRY(rudder_check_ids(handle, type, ids, n, INT64_MAX, error));
     rudder_nodes_t *nodes = &handle->nodes[type];
-    if (seq < nodes->minibatch) {
+    announced_t *announced = &nodes->announced;
+    const int64_t least = announced->last >= nodes->minibatch ? announced->last + 1 : nodes->minibatch;
+    if (seq < least) {
         return RUDDER_FAIL(error, RUDDER_E_ARGUMENT, "seq of type %d: expected %lld or later, found %lld", type,
-                           (long long)nodes->minibatch, (long long)seq);
+                           (long long)least, (long long)seq);
     }
+    if (nodes->policy->announced != NULL && !announced_has_room(announced, n)) {
+        return RUDDER_FAIL(error, RUDDER_E_AGAIN,
+                           "announced ids of type %d: expected room for %lld more, found %lld in %lld minibatches to "
+                           "come, max_announced is %lld",
+                           type, (long long)n, (long long)announced->n_ids, (long long)announced_to_come(announced),
+                           (long long)announced->limit);
+    }
+    announced->last = seq;
     if (nodes->policy->announced != NULL) {
-        nodes->policy->announced(nodes->policy_self, nodes, seq, ids, n);
+        buffer_announce(nodes, seq, ids, n);
     }
     handle->sums.announced++;
     rudder_publish(handle);
+    return RUDDER_OK;
+}
+
+int rudder_announce_wanted(const rudder_t *handle, int32_t type)
+{
+    return rudder_check_type(handle, type, NULL) == RUDDER_OK && buffer_announce_wanted(&handle->nodes[type]);
+}
+
+rudder_status_t rudder_report_fetch(rudder_t *handle, int32_t owner, int64_t rows, double seconds)
+{
+    RUDDER_TRY(rudder_check_handle(handle, NULL));
+    if (owner < 0 || owner >= handle->costs.n_owners || rows < 0 || !(seconds >= 0) || isinf(seconds)) {
+        return RUDDER_E_ARGUMENT;
+    }
+    costs_report(&handle->costs, owner, rows, seconds);
     return RUDDER_OK;
 }
 
@@ -738,7 +809,8 @@ rudder_status_t rudder_stats_get(rudder_t *handle, rudder_stats_t *out, size_t s
                             .announced_minibatches = sums.announced,
                             .rows_in_buffer = sums.in_buffer,
                             .capacity_rows = handle->capacity,
-                            .memory_bytes = handle->all_bytes};
+                            .memory_bytes = handle->all_bytes,
+                            .window = sums.window};
     controller_stats(handle->controller, &stats);
     memset(out, 0, size);
     memcpy(out, &stats, stats.size);

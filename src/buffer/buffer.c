@@ -41,7 +41,10 @@ rudder_policy_setup_t buffer_setup(const buffer_config_t *config, rudder_nodes_t
                                    .max_nodes = config->capacity + config->max_tracked,
                                    .max_ids = config->max_ids,
                                    .period = config->period,
-                                   .alpha = config->alpha};
+                                   .alpha = config->alpha,
+                                   .max_plans = config->max_plans,
+                                   .max_announced = config->policy->announced == NULL ? 0 : config->max_announced,
+                                   .window = config->window};
 }
 
 void buffer_layout(arena_t *arena, const buffer_config_t *config, rudder_nodes_t *nodes)
@@ -68,6 +71,7 @@ void buffer_layout(arena_t *arena, const buffer_config_t *config, rudder_nodes_t
     n.undo = arena_take(arena, (size_t)n.undo_size, n.undo_bytes);
     n.hits = arena_take(arena, (size_t)config->max_ids, sizeof *n.hits);
     n.misses = arena_take(arena, (size_t)config->max_ids, sizeof *n.misses);
+    announced_layout(arena, setup.max_announced, config->max_ids, config->max_plans, &n.announced);
     const size_t self_bytes = policy->memory == NULL ? 0 : policy->memory(&setup);
     n.policy_self = arena_take(arena, self_bytes, 1);
     if (nodes != NULL) {
@@ -113,11 +117,25 @@ void buffer_open(rudder_nodes_t *nodes, unsigned char *rows)
 
 /* ---- Start content ---------------------------------------------------------------------------------------------- */
 
+static uint64_t buffer_start_key(const buffer_halo_t *halo, int64_t i, buffer_start_t start, uint64_t seed)
+{
+    uint64_t key = 0;
+    if (start == BUFFER_START_RANDOM) {
+        key = rng_mix(seed ^ (uint64_t)halo->id[i]);
+    } else if (start == BUFFER_START_WEIGHTS) {
+        const double weight = halo->weight[i] + 0.0; /* no -0 */
+        memcpy(&key, &weight, sizeof key);           /* of numbers >= 0 the bits are ordered as the numbers are */
+    } else if (halo->degree != NULL) {
+        key = halo->degree[i];
+    }
+    return key;
+}
+
 /*
  * Runs while the table is empty: index and records lend their memory to the selection, which takes 24 of their at least 32
  * bytes a node. The chosen ids then wait in the records until buffer_start() or the first minibatch.
  */
-void buffer_choose_start(rudder_nodes_t *nodes, const int64_t *halo, const uint32_t *degree, int64_t n, uint64_t seed)
+void buffer_choose_start(rudder_nodes_t *nodes, const buffer_halo_t *halo, buffer_start_t start, uint64_t seed)
 {
     const int64_t records = nodes->max_nodes + nodes->max_ids;
     const unsigned char *end = nodes->records + ((size_t)records << nodes->record_shift);
@@ -125,9 +143,8 @@ void buffer_choose_start(rudder_nodes_t *nodes, const int64_t *halo, const uint3
                       .capacity = (end - (unsigned char *)nodes->index) / (int64_t)sizeof(rank_item_t),
                       .k = nodes->capacity};
     assert(top.capacity > top.k);
-    for (int64_t i = 0; i < n; i++) {
-        const uint64_t key = degree != NULL ? degree[i] : seed != 0 ? rng_mix(seed ^ (uint64_t)halo[i]) : 0;
-        rank_top_add(&top, (rank_item_t){.key = key, .id = halo[i]});
+    for (int64_t i = 0; i < halo->n; i++) {
+        rank_top_add(&top, (rank_item_t){.key = buffer_start_key(halo, i, start, seed), .id = halo->id[i]});
     }
     nodes->n_start = rank_top_end(&top);
     rank_sort(top.items, nodes->n_start);
@@ -163,7 +180,9 @@ static void buffer_plan_reset(buffer_plan_t *plan, rudder_nodes_t *nodes, int64_
                            .touched = {.node = plan->touched.node, .state = plan->touched.state},
                            .undo_begin = nodes->undo_head,
                            .undo_end = nodes->undo_head,
-                           .count_before = nodes->count};
+                           .minibatch = nodes->minibatch,
+                           .count_before = nodes->count,
+                           .count_after = nodes->count};
     *plan = fresh;
     nodes->admitted = plan->admitted;
     nodes->n_admitted = 0;
@@ -185,24 +204,39 @@ static void buffer_new_record(rudder_nodes_t *nodes, int32_t node, int64_t id)
     memset(record + 1, 0, nodes->state_bytes);
 }
 
-void buffer_start(rudder_nodes_t *nodes, buffer_plan_t *plan)
+/* Tells the policy of the nodes of the start content, in portions that fit the scratch list. */
+static void buffer_tell_fills(const buffer_plan_t *plan,
+                              void (*tell)(void *self, rudder_nodes_t *nodes, const int32_t *node, int64_t n))
+{
+    rudder_nodes_t *nodes = plan->nodes;
+    for (int64_t done = 0, n; done < plan->n_fill; done += n) {
+        n = plan->n_fill - done < nodes->max_ids ? plan->n_fill - done : nodes->max_ids;
+        for (int64_t i = 0; i < n; i++) {
+            nodes->hits[i] = plan->fills[done + i].node;
+        }
+        tell(nodes->policy_self, nodes, nodes->hits, n);
+    }
+}
+
+void buffer_plan_start(rudder_nodes_t *nodes, buffer_plan_t *plan)
 {
     buffer_plan_reset(plan, nodes, 0);
     plan->start = nodes->started = 1;
-    for (int32_t node = 0; node < nodes->n_start; node++) {
-        buffer_new_record(nodes, node, nodes_record(nodes, node)->id);
-        nodes_insert(nodes, node);
-        nodes->count++;
+    plan->minibatch = -1;
+    for (int32_t i = 0; i < nodes->n_start; i++) {
+        int32_t node = i;
+        if (nodes->known) {
+            node = (int32_t)nodes->brought[i]; /* all slots are free: this is the i-th to be taken */
+        } else {
+            buffer_new_record(nodes, node, nodes_record(nodes, node)->id);
+            nodes_insert(nodes, node);
+            nodes->count++;
+        }
         buffer_add_fill(plan, node, nodes_occupy(nodes, node));
     }
+    plan->count_after = nodes->count;
     if (nodes->policy->started != NULL) {
-        for (int64_t done = 0, n; done < plan->n_fill; done += n) {
-            n = plan->n_fill - done < nodes->max_ids ? plan->n_fill - done : nodes->max_ids;
-            for (int64_t i = 0; i < n; i++) {
-                nodes->hits[i] = plan->fills[done + i].node;
-            }
-            nodes->policy->started(nodes->policy_self, nodes, nodes->hits, n);
-        }
+        buffer_tell_fills(plan, nodes->policy->started);
     }
 }
 
@@ -221,6 +255,8 @@ typedef struct buffer_search {
     uint64_t *index, index_size;
     uint32_t now;
     int32_t known;                    /* nodes before this one have a state to save */
+    int lends;                        /* ids that cannot be tracked get a lent record */
+    int32_t *node;                    /* [n] found, or else: of each id */
     int64_t n_hit, n_miss, n_tracked; /* n_tracked: of the misses */
     buffer_flight_t flight[BUFFER_RING];
 } buffer_search_t;
@@ -234,12 +270,15 @@ static inline uint64_t buffer_probe(const buffer_search_t *s, uint64_t hash, uin
     return at;
 }
 
-/* An id that is not in the index enters at `at`: as a new node, or with a record lent for this minibatch. */
-static int32_t buffer_new_node(rudder_nodes_t *nodes, int64_t id, uint64_t hash, uint64_t at)
+/* An id that is not in the index enters at `at`: as a new node, or with a record lent for this minibatch; or -1. */
+static int32_t buffer_new_node(const buffer_search_t *s, int64_t id, uint64_t hash, uint64_t at)
 {
+    rudder_nodes_t *nodes = s->nodes;
     int32_t node;
     if (nodes->count < nodes->max_nodes) {
         node = nodes->count++;
+    } else if (!s->lends) {
+        return -1;
     } else {
         node = nodes->max_nodes + (int32_t)nodes->n_lent;
         nodes->misses[nodes->max_ids - ++nodes->n_lent] = (int32_t)(uint32_t)at; /* to be emptied again */
@@ -254,7 +293,7 @@ static inline int32_t buffer_node_of(buffer_search_t *s, int64_t id, const buffe
     for (uint64_t at = flight->at;; at = at + 1 == s->index_size ? 0 : at + 1) {
         at = buffer_probe(s, flight->hash, at);
         if (s->index[at] == 0) {
-            return buffer_new_node(s->nodes, id, flight->hash, at);
+            return buffer_new_node(s, id, flight->hash, at);
         }
         const int32_t node = nodes_entry_node(s->index[at]);
         if (nodes_record(s->nodes, node)->id == id) {
@@ -283,11 +322,16 @@ static inline void buffer_call_record(buffer_search_t *s, int64_t i)
 }
 
 /* ... the record is read. */
-static inline void buffer_serve(buffer_search_t *s, int64_t i)
+static inline int32_t buffer_called_node(buffer_search_t *s, int64_t i)
+{
+    return buffer_node_of(s, s->ids[i], &s->flight[(uint64_t)i % BUFFER_RING]);
+}
+
+/* The node of id i is looked at: a hit, a miss, or a duplicate. */
+static inline void buffer_serve_node(buffer_search_t *s, int64_t i, int32_t node)
 {
     rudder_nodes_t *nodes = s->nodes;
     buffer_plan_t *plan = s->plan;
-    const int32_t node = buffer_node_of(s, s->ids[i], &s->flight[(uint64_t)i % BUFFER_RING]);
     nodes_record_t *record = nodes_record(nodes, node);
     const int32_t place = record->place;
     if (record->seen == s->now) { /* a duplicate */
@@ -315,34 +359,78 @@ static inline void buffer_serve(buffer_search_t *s, int64_t i)
     s->n_tracked += -miss & (node < nodes->max_nodes);
 }
 
+/* What is done with an id once its record is there. */
+typedef void (*buffer_serve_t)(buffer_search_t *s, int64_t i);
+
+static inline void buffer_serve(buffer_search_t *s, int64_t i)
+{
+    buffer_serve_node(s, i, buffer_called_node(s, i));
+}
+
+static inline void buffer_serve_name(buffer_search_t *s, int64_t i)
+{
+    s->node[i] = buffer_called_node(s, i);
+}
+
 /* One pass in which the stations are BUFFER_AHEAD ids apart: memory is fetched while other ids are served. */
+static inline __attribute__((always_inline)) void buffer_pass(buffer_search_t *s, int64_t n, buffer_serve_t serve)
+{
+    int64_t called = 0, named = 0, served = 0;
+    while (called < n && called < 2 * BUFFER_AHEAD) {
+        buffer_call_index(s, called++);
+    }
+    while (named < n && named < BUFFER_AHEAD) {
+        buffer_call_record(s, named++);
+    }
+    while (called < n) {
+        buffer_call_index(s, called++);
+        buffer_call_record(s, named++);
+        serve(s, served++);
+    }
+    while (named < n) {
+        buffer_call_record(s, named++);
+        serve(s, served++);
+    }
+    while (served < n) {
+        serve(s, served++);
+    }
+}
+
+/* As a pass, with the nodes that an announcement named: only where it named others is an id looked for. */
+static void buffer_pass_named(buffer_search_t *s, int64_t n, const int32_t *named)
+{
+    for (int64_t i = 0; i < n && i < 2 * BUFFER_AHEAD; i++) {
+        __builtin_prefetch(nodes_record(s->nodes, named[i] & ~(named[i] >> 31)), 1);
+    }
+    for (int64_t i = 0; i < n; i++) {
+        if (i + 2 * BUFFER_AHEAD < n) {
+            const int32_t ahead = named[i + 2 * BUFFER_AHEAD];
+            __builtin_prefetch(nodes_record(s->nodes, ahead & ~(ahead >> 31)), 1);
+        }
+        int32_t node = named[i];
+        if (node < 0 || nodes_record(s->nodes, node)->id != s->ids[i]) {
+            buffer_call_index(s, i);
+            node = buffer_called_node(s, i);
+        }
+        buffer_serve_node(s, i, node);
+    }
+}
+
 static void buffer_look_up(rudder_nodes_t *nodes, buffer_plan_t *plan, const int64_t *ids, int64_t n)
 {
+    const announced_minibatch_t *announced = announced_plan(&nodes->announced, nodes->minibatch);
     buffer_search_t s = {.nodes = nodes,
                          .plan = plan,
                          .ids = ids,
                          .index = nodes->index,
                          .index_size = nodes->index_size,
                          .now = (uint32_t)nodes->sequence,
-                         .known = buffer_touches(nodes->policy) ? nodes->count : 0};
-    int64_t called = 0, named = 0, served = 0;
-    while (called < n && called < 2 * BUFFER_AHEAD) {
-        buffer_call_index(&s, called++);
-    }
-    while (named < n && named < BUFFER_AHEAD) {
-        buffer_call_record(&s, named++);
-    }
-    while (called < n) {
-        buffer_call_index(&s, called++);
-        buffer_call_record(&s, named++);
-        buffer_serve(&s, served++);
-    }
-    while (named < n) {
-        buffer_call_record(&s, named++);
-        buffer_serve(&s, served++);
-    }
-    while (served < n) {
-        buffer_serve(&s, served++);
+                         .known = buffer_touches(nodes->policy) ? nodes->count : 0,
+                         .lends = 1};
+    if (announced != NULL && announced->n == n) {
+        buffer_pass_named(&s, n, announced_nodes(&nodes->announced, announced));
+    } else {
+        buffer_pass(&s, n, buffer_serve);
     }
     plan->n_untracked = nodes->n_lent;
     for (; nodes->n_lent > 0; nodes->n_lent--) {
@@ -350,6 +438,59 @@ static void buffer_look_up(rudder_nodes_t *nodes, buffer_plan_t *plan, const int
     }
     plan->n_hit = s.n_hit;
     plan->n_miss = s.n_miss;
+}
+
+/* The nodes of ids: those that are tracked, or can be; -1: no room. */
+static void buffer_name(rudder_nodes_t *nodes, const int64_t *ids, int64_t n, int32_t *node)
+{
+    buffer_search_t s = {
+        .nodes = nodes, .ids = ids, .index = nodes->index, .index_size = nodes->index_size, .node = node};
+    buffer_pass(&s, n, buffer_serve_name);
+}
+
+/*
+ * The chosen start content is tracked too, since its ids waited where the records of the nodes go now: ids wait in
+ * row_sequence meanwhile, and their nodes in `brought`, until their slots are taken.
+ */
+void buffer_know(rudder_nodes_t *nodes, const buffer_halo_t *halo, int64_t max_tracked)
+{
+    const rudder_policy_t *policy = nodes->policy;
+    const int64_t n_known = policy->known == NULL || halo->id == NULL ? 0
+                            : halo->n < max_tracked                   ? halo->n
+                                                                      : max_tracked;
+    if (policy->known == NULL && policy->announced == NULL) {
+        return;
+    }
+    nodes->known = 1;
+    for (int64_t i = 0; i < nodes->n_start; i++) {
+        nodes->row_sequence[i] = nodes_record(nodes, (int32_t)i)->id;
+    }
+    for (int64_t done = 0, n; done < n_known; done += n) {
+        n = n_known - done < nodes->max_ids ? n_known - done : nodes->max_ids;
+        buffer_name(nodes, halo->id + done, n, nodes->hits);
+        policy->known(nodes->policy_self, nodes, nodes->hits, halo->degree == NULL ? NULL : halo->degree + done, n);
+    }
+    for (int64_t done = 0, n; done < nodes->n_start; done += n) {
+        n = nodes->n_start - done < nodes->max_ids ? nodes->n_start - done : nodes->max_ids;
+        buffer_name(nodes, nodes->row_sequence + done, n, (int32_t *)nodes->brought + done);
+    }
+    memset(nodes->row_sequence, 0, (size_t)nodes->n_start * sizeof *nodes->row_sequence);
+    nodes->settled = nodes->count;
+}
+
+void buffer_announce(rudder_nodes_t *nodes, int64_t minibatch, const int64_t *ids, int64_t n)
+{
+    int32_t *node = announced_add(&nodes->announced, minibatch, n);
+    buffer_name(nodes, ids, n, node);
+    nodes->settled = nodes->count;
+    nodes->policy->announced(nodes->policy_self, nodes, minibatch, node, n);
+}
+
+int buffer_announce_wanted(const rudder_nodes_t *nodes)
+{
+    const rudder_policy_t *policy = nodes->policy;
+    return policy->announced != NULL && policy->wants != NULL &&
+           announced_has_room(&nodes->announced, nodes->announced.largest) && policy->wants(nodes->policy_self, nodes);
 }
 
 void buffer_begin(rudder_nodes_t *nodes, buffer_plan_t *plan, const int64_t *ids, int64_t n)
@@ -394,6 +535,7 @@ int64_t buffer_finish(rudder_nodes_t *nodes, buffer_plan_t *plan)
         }
     }
     plan->undo_end = nodes->undo_head;
+    plan->count_after = nodes->count;
     assert(nodes->undo_head - nodes->undo_tail <= nodes->undo_size);
     nodes->minibatch++;
     return plan->n_admitted + plan->n_fill;
@@ -445,6 +587,7 @@ static inline void buffer_gather(const buffer_plan_t *plan, const buffer_origin_
 static void buffer_end(buffer_plan_t *plan)
 {
     plan->nodes->undo_tail = plan->undo_end;
+    announced_forget(&plan->nodes->announced, plan->minibatch);
     plan->nodes->n_incomplete--;
     plan->complete = 1;
 }
@@ -498,9 +641,14 @@ static void buffer_abort_start(buffer_plan_t *plan)
 {
     rudder_nodes_t *nodes = plan->nodes;
     for (int64_t i = plan->n_fill; i > 0; i--) {
-        nodes_leave(nodes, plan->fills[i - 1].node);
+        const int32_t node = plan->fills[i - 1].node;
+        nodes_leave(nodes, node);
+        nodes->brought[i - 1] = (uint32_t)node; /* where it waits, if it is known */
     }
-    nodes_undo(nodes, plan->undo_begin, &plan->touched, 0);
+    nodes_undo(nodes, plan->undo_begin, &plan->touched, plan->count_before, plan->count_after);
+    if (nodes->known && nodes->policy->restored != NULL) {
+        buffer_tell_fills(plan, nodes->policy->restored);
+    }
     nodes->started = 0;
 }
 
@@ -511,7 +659,8 @@ void buffer_abort(buffer_plan_t *plan)
         buffer_abort_start(plan);
     } else {
         plan->nodes->minibatch--; /* before the policy is told */
-        nodes_undo(plan->nodes, plan->undo_begin, &plan->touched, plan->count_before);
+        announced_take_back(&plan->nodes->announced, plan->nodes->minibatch);
+        nodes_undo(plan->nodes, plan->undo_begin, &plan->touched, plan->count_before, plan->count_after);
     }
 }
 

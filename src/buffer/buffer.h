@@ -14,12 +14,28 @@
 
 typedef struct buffer_config {
     size_t row_bytes;
-    int64_t capacity, max_ids, max_tracked;
+    int64_t capacity, max_ids, max_tracked, max_announced;
     int32_t max_plans;
     int32_t period;
     double alpha;
     const rudder_policy_t *policy;
+    int64_t window; /* of the policy's name, 0: none */
 } buffer_config_t;
+
+/* Remote nodes known beforehand; degree, weight: NULL when not known. */
+typedef struct buffer_halo {
+    const int64_t *id;
+    const uint32_t *degree;
+    const double *weight;
+    int64_t n;
+} buffer_halo_t;
+
+typedef enum buffer_start {
+    BUFFER_START_EMPTY,
+    BUFFER_START_DEGREE,
+    BUFFER_START_RANDOM,
+    BUFFER_START_WEIGHTS
+} buffer_start_t;
 
 /* A row in a slot, or on its way there. */
 typedef struct buffer_place {
@@ -44,7 +60,8 @@ typedef struct buffer_plan {
     nodes_admitted_t *admitted; /* [n_admitted] */
     nodes_touched_t touched;
     int64_t undo_begin, undo_end;
-    int32_t count_before;
+    int64_t minibatch; /* -1: the start content */
+    int32_t count_before, count_after;
     int start, complete;
 } buffer_plan_t;
 
@@ -62,13 +79,20 @@ size_t buffer_row_bytes(const buffer_config_t *config);
 void buffer_open(rudder_nodes_t *nodes, unsigned char *rows);
 
 /*
- * Chooses the start content: of halo[n] the `capacity` nodes of the highest key, lower ids first among equals. The key is
- * the degree, or without degrees a random number made from `seed` (0: all are equal).
+ * Chooses the start content: of the halo the `capacity` nodes of the highest key, lower ids first among equals. The key is
+ * the degree, the weight, or a random number made from `seed`.
  */
-void buffer_choose_start(rudder_nodes_t *nodes, const int64_t *halo, const uint32_t *degree, int64_t n, uint64_t seed);
+void buffer_choose_start(rudder_nodes_t *nodes, const buffer_halo_t *halo, buffer_start_t start, uint64_t seed);
+/* Tracks the halo, for policies that want to know it: after the choice of the start content, once the policy is open. */
+void buffer_know(rudder_nodes_t *nodes, const buffer_halo_t *halo, int64_t max_tracked);
 
 /* A plan of the start content. */
-void buffer_start(rudder_nodes_t *nodes, buffer_plan_t *plan);
+void buffer_plan_start(rudder_nodes_t *nodes, buffer_plan_t *plan);
+
+/* A minibatch to come, checked by the caller: tracks its nodes while there is room, tells the policy, which looks ahead. */
+void buffer_announce(rudder_nodes_t *nodes, int64_t minibatch, const int64_t *ids, int64_t n);
+/* 1 when the policy wants to know one more and there is room for one as large as any before. */
+int buffer_announce_wanted(const rudder_nodes_t *nodes);
 
 /* Looks up ids (checked by the caller) and lets the policy see hits and misses. */
 void buffer_begin(rudder_nodes_t *nodes, buffer_plan_t *plan, const int64_t *ids, int64_t n);

@@ -44,6 +44,16 @@ void *rudder_node_state(const rudder_nodes_t *nodes, int32_t node)
     return nodes_state(nodes, node);
 }
 
+double rudder_node_cost(const rudder_nodes_t *nodes, int32_t node)
+{
+    return nodes->costs == NULL ? 1 : costs_of_class(nodes_cost_class(nodes, node));
+}
+
+uint32_t rudder_nodes_cost_version(const rudder_nodes_t *nodes)
+{
+    return nodes->costs == NULL ? 0 : nodes->costs->version;
+}
+
 int32_t rudder_slot_node(const rudder_nodes_t *nodes, int32_t slot)
 {
     return nodes->slot_node[slot] < 0 ? -1 : nodes->slot_node[slot];
@@ -178,25 +188,36 @@ static void nodes_undo_one(rudder_nodes_t *nodes, const nodes_undo_t *undo)
     }
 }
 
-/* Tells the policy which nodes were put back by the ring, in portions that fit the scratch list. */
-static void nodes_tell_restored(rudder_nodes_t *nodes, int64_t begin, int64_t end)
+/* Nodes that the policy is told of in portions that fit the scratch list. */
+static void nodes_tell_one(rudder_nodes_t *nodes, int32_t node, int64_t *n)
+{
+    nodes->hits[(*n)++] = node;
+    if (*n == nodes->max_ids) {
+        nodes->policy->restored(nodes->policy_self, nodes, nodes->hits, *n);
+        *n = 0;
+    }
+}
+
+/* Which nodes were put back by the ring, and which became new again. */
+static void nodes_tell_restored(rudder_nodes_t *nodes, int64_t begin, int64_t end, int32_t before, int32_t settled)
 {
     int64_t n = 0;
     for (int64_t i = begin; i < end; i++) {
         const int32_t node = nodes_undo_at(nodes, i)->node;
         if (node < nodes->count) {
-            nodes->hits[n++] = node;
+            nodes_tell_one(nodes, node, &n);
         }
-        if (n == nodes->max_ids) {
-            nodes->policy->restored(nodes->policy_self, nodes, nodes->hits, n);
-            n = 0;
-        }
+    }
+    for (int32_t node = before; node < settled; node++) {
+        nodes_tell_one(nodes, node, &n);
     }
     nodes->policy->restored(nodes->policy_self, nodes, nodes->hits, n);
 }
 
-void nodes_undo(rudder_nodes_t *nodes, int64_t begin, const nodes_touched_t *touched, int32_t count)
+void nodes_undo(rudder_nodes_t *nodes, int64_t begin, const nodes_touched_t *touched, int32_t before, int32_t after)
 {
+    const int32_t stay =
+        after < nodes->settled ? after : nodes->settled; /* of before..after-1, those before this one */
     const int64_t end = nodes->undo_head;
     for (int64_t i = end; i > begin; i--) {
         nodes_undo_one(nodes, nodes_undo_at(nodes, i - 1));
@@ -204,14 +225,17 @@ void nodes_undo(rudder_nodes_t *nodes, int64_t begin, const nodes_touched_t *tou
     for (int64_t i = 0; i < touched->n; i++) {
         nodes_copy_state(nodes, nodes_state(nodes, touched->node[i]), touched->state + (size_t)i * nodes->state_bytes);
     }
-    while (nodes->count > count) {
+    for (int32_t node = before; node < stay; node++) {
+        memset(nodes_state(nodes, node), 0, nodes->state_bytes);
+    }
+    while (nodes->count > before && nodes->count > nodes->settled) {
         nodes_remove(nodes, nodes->count - 1);
         nodes->count--;
     }
     nodes->undo_head = begin;
     if (nodes->policy->restored != NULL) {
         nodes->policy->restored(nodes->policy_self, nodes, touched->node, touched->n);
-        nodes_tell_restored(nodes, begin, end);
+        nodes_tell_restored(nodes, begin, end, before, stay);
     }
 }
 

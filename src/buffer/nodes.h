@@ -19,6 +19,8 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "buffer/announced.h"
+#include "buffer/costs.h"
 #include "rudder/policy.h"
 
 enum {
@@ -70,6 +72,7 @@ struct rudder_nodes {
     unsigned char *records;
     uint32_t record_shift; /* bytes of a record: 1 << record_shift */
     int32_t count, max_nodes;
+    int32_t settled; /* nodes before this one are tracked whatever is aborted: they were known or announced */
     uint64_t *index; /* [index_size]: hash tag << 32 | node + 1; 0: empty */
     uint64_t index_size;
 
@@ -84,7 +87,8 @@ struct rudder_nodes {
     int64_t sequence;  /* of the last plan begun; never goes back */
     int64_t minibatch; /* planned before the current one */
     int64_t max_ids;
-    int64_t n_start;     /* ids of the start content that wait in the records */
+    int64_t n_start;     /* rows of the start content that wait: ids in the records, or nodes in `brought` (known) */
+    int known;           /* the nodes known beforehand are tracked from the start */
     int started;         /* the start content was planned, or the first minibatch came without it */
     int64_t admits_left; /* of this phase of this plan */
     nodes_phase_t phase;
@@ -99,6 +103,11 @@ struct rudder_nodes {
     int64_t n_lent;
     nodes_admitted_t *admitted; /* [max_ids] of its plan */
     int64_t n_admitted;
+
+    announced_t announced;
+
+    const costs_t *costs;        /* NULL: all rows cost the same */
+    const int64_t *owner_offset; /* of this type */
 
     const rudder_policy_t *policy;
     void *policy_self;
@@ -119,6 +128,12 @@ static inline void *nodes_state(const rudder_nodes_t *nodes, int32_t node)
 static inline int32_t nodes_slot(const nodes_record_t *record)
 {
     return record->place < 0 ? -1 : record->place & ~NODES_PENDING;
+}
+
+/* What the node's row costs, in classes. */
+static inline int32_t nodes_cost_class(const rudder_nodes_t *nodes, int32_t node)
+{
+    return costs_class(nodes->costs, nodes->owner_offset, nodes_record(nodes, node)->id);
 }
 
 /* Missed in the current minibatch and not let in by it. */
@@ -190,10 +205,10 @@ static inline void nodes_touch(const rudder_nodes_t *nodes, nodes_touched_t *tou
 int32_t nodes_occupy(rudder_nodes_t *nodes, int32_t node);
 void nodes_leave(rudder_nodes_t *nodes, int32_t node);
 /*
- * Takes back everything down to ring position `begin`, what was touched, and the nodes first seen since there were `count`
- * of them.
+ * Takes back everything down to ring position `begin`, what was touched, and the nodes before..after-1, which the plan saw
+ * first; those of them that are settled stay tracked, as if never asked for.
  */
-void nodes_undo(rudder_nodes_t *nodes, int64_t begin, const nodes_touched_t *touched, int32_t count);
+void nodes_undo(rudder_nodes_t *nodes, int64_t begin, const nodes_touched_t *touched, int32_t before, int32_t after);
 /* The node leaves its slot and its memory, the policy is told. Not written to the ring. */
 void nodes_drop(rudder_nodes_t *nodes, int32_t node);
 

@@ -67,7 +67,9 @@ struct controller {
     int told_failed, told_recovered;
 
     controller_flight_t flight;
-    double asked; /* clock_seconds() of the question in flight */
+    double asked;   /* controller_now() of the question in flight */
+    double arrives; /* simulated time: when its answer, which is made already, arrives */
+    int prepared;   /* simulated time: the decider had its time to prepare */
     mailbox_t questions, replies;
     pthread_t worker;
     int has_worker;
@@ -89,12 +91,26 @@ static void controller_prepare_answer(rudder_answer_t *answer)
     answer->predict_hits = answer->predict_rows = RUDDER_NO_PREDICTION;
 }
 
+/* asked: clock_seconds() */
 static rudder_status_t controller_consult(const rudder_decider_t *decider, const rudder_context_t *context,
                                           double asked, rudder_answer_t *answer)
 {
     controller_prepare_answer(answer);
     const rudder_status_t status = decider->decide(decider->self, context, answer);
     answer->latency_ms = 1e3 * (clock_seconds() - asked);
+    return status;
+}
+
+/* Likewise in simulated time: a latency that the decider tells is taken for true. */
+static rudder_status_t controller_consult_simulated(const rudder_decider_t *decider, const rudder_context_t *context,
+                                                    rudder_answer_t *answer)
+{
+    const double asked = clock_seconds();
+    controller_prepare_answer(answer);
+    const rudder_status_t status = decider->decide(decider->self, context, answer);
+    if (!(answer->latency_ms > 0)) {
+        answer->latency_ms = 1e3 * (clock_seconds() - asked);
+    }
     return status;
 }
 
@@ -182,7 +198,7 @@ rudder_status_t controller_open(const controller_config_t *config, void *memory,
     mailbox_open(&controller->questions, sizeof(controller_question_t), place);
     place += mailbox_memory(sizeof(controller_question_t));
     mailbox_open(&controller->replies, sizeof(controller_reply_t), place);
-    if (config->replaces && !controller->inline_decider) {
+    if (config->replaces && !controller->inline_decider && config->clock == NULL) {
         RUDDER_TRY(controller_start_worker(controller, error));
     }
     *out = controller;
@@ -379,12 +395,43 @@ static int controller_conclude(controller_t *controller, rudder_status_t status,
 
 /* ---- asking ---- */
 
-/* A question has been posted: the sync mode waits for its answer. */
+/* The time that latencies and deadlines are measured in. */
+static double controller_now(const controller_t *controller)
+{
+    const controller_config_t *config = &controller->config;
+    return config->clock != NULL ? config->clock(config->callback_context) : clock_seconds();
+}
+
+/* In simulated time the answer is made now, and waits in its mailbox until the clock has gone on by its latency. */
+static void controller_simulate(controller_t *controller, const rudder_context_t *context)
+{
+    const rudder_decider_t *decider = controller->config.decider;
+    controller_reply_t reply;
+    memset(&reply, 0, sizeof reply);
+    if (!controller->prepared && decider->prepare != NULL) {
+        decider->prepare(decider->self);
+    }
+    controller->prepared = 1;
+    reply.status = controller_consult_simulated(decider, context, &reply.answer);
+    controller->arrives = controller->asked + 1e-3 * reply.answer.latency_ms;
+    mailbox_put(&controller->replies, &reply);
+}
+
+/* An answer that has arrived. */
+static int controller_take_reply(controller_t *controller, controller_reply_t *reply)
+{
+    const int arrived = controller->config.clock == NULL || controller_now(controller) >= controller->arrives;
+    return arrived && mailbox_take(&controller->replies, reply);
+}
+
+/* A question has been posted: the sync mode waits for its answer, in simulated time without letting time pass. */
 static int controller_await(controller_t *controller)
 {
     controller_reply_t reply;
-    mailbox_wait(&controller->replies, controller->asked + 1e-3 * controller->config.deadline_ms);
-    if (mailbox_take(&controller->replies, &reply)) {
+    const double until = controller->asked + 1e-3 * controller->config.deadline_ms;
+    const int came =
+        controller->config.clock != NULL ? controller->arrives <= until : mailbox_wait(&controller->replies, until);
+    if (came && mailbox_take(&controller->replies, &reply)) {
         controller->flight = FLIGHT_NONE;
         return controller_conclude(controller, reply.status, &reply.answer);
     }
@@ -405,16 +452,20 @@ static int controller_ask(controller_t *controller)
     }
     decision->asked_minibatch = controller->metrics.minibatches;
     controller->figures.asked++;
-    controller->asked = clock_seconds();
+    controller->asked = controller_now(controller);
     if (controller->inline_decider) {
         rudder_answer_t answer;
         const rudder_status_t status =
-            controller_consult(controller->config.decider, &decision->context, controller->asked, &answer);
+            controller_consult(controller->config.decider, &decision->context, clock_seconds(), &answer);
         return controller_conclude(controller, status, &answer);
     }
-    const controller_question_t question = {.asked = controller->asked, .context = decision->context};
     controller->flight = FLIGHT_ASKED;
-    mailbox_put(&controller->questions, &question);
+    if (controller->config.clock != NULL) {
+        controller_simulate(controller, &decision->context);
+    } else {
+        const controller_question_t question = {.asked = controller->asked, .context = decision->context};
+        mailbox_put(&controller->questions, &question);
+    }
     return controller->config.mode == RUDDER_SYNC ? controller_await(controller) : 0;
 }
 
@@ -438,7 +489,7 @@ static void controller_renew(controller_t *controller)
 static int controller_collect(controller_t *controller)
 {
     controller_reply_t reply;
-    if (mailbox_take(&controller->replies, &reply)) {
+    if (controller_take_reply(controller, &reply)) {
         const controller_flight_t flight = controller->flight;
         controller->flight = FLIGHT_NONE;
         if (flight == FLIGHT_ASKED) {
@@ -448,7 +499,7 @@ static int controller_collect(controller_t *controller)
     } else if (controller->flight == FLIGHT_ASKED) {
         const int64_t age = controller->metrics.minibatches - history_current(&controller->history)->asked_minibatch;
         if (age > controller->config.late_after ||
-            clock_seconds() > controller->asked + 1e-3 * controller->config.deadline_ms) {
+            controller_now(controller) > controller->asked + 1e-3 * controller->config.deadline_ms) {
             controller->flight = FLIGHT_ABANDONED;
             return controller_give_up(controller, RUDDER_LATE);
         }
@@ -568,7 +619,7 @@ static void controller_end_flight(controller_t *controller)
 {
     rudder_decision_t *decision = history_current(&controller->history);
     controller_reply_t reply;
-    if (mailbox_take(&controller->replies, &reply)) {
+    if (mailbox_take(&controller->replies, &reply)) { /* in simulated time also one that is on its way */
         controller_note(controller, reply.status, &reply.answer);
     }
     decision->outcome.status = RUDDER_LATE;
@@ -589,9 +640,9 @@ void controller_close(controller_t *controller, int32_t timeout_ms)
             decider->cancel(decider->self);
         }
         pthread_join(controller->worker, NULL);
-        if (controller->flight == FLIGHT_ASKED) {
-            controller_end_flight(controller);
-        }
+    }
+    if (controller->flight == FLIGHT_ASKED) {
+        controller_end_flight(controller);
     }
     history_flush(&controller->history);
 }

@@ -26,6 +26,7 @@ typedef struct controller_config {
     void (*on_decision)(void *context, const rudder_decision_t *decision);
     void (*on_message)(void *context, const char *text);
     void *callback_context;
+    double (*clock)(void *callback_context); /* simulated time: see rudder_config_t; NULL: real time */
 } controller_config_t;
 
 /* What would a replacement do now? Asked at most once a minibatch, only when a context is built. */
@@ -37,7 +38,10 @@ typedef struct controller_mark {
 } controller_mark_t;
 
 int64_t controller_memory(const controller_config_t *config);
-/* memory: controller_memory() bytes, zeroed, 64-byte aligned. Starts the worker when the decider is not inline. */
+/*
+ * memory: controller_memory() bytes, zeroed, 64-byte aligned. Starts the worker when the decider is not inline; in simulated
+ * time there is none.
+ */
 rudder_status_t controller_open(const controller_config_t *config, void *memory, controller_t **controller,
                                 rudder_error_t *error);
 /*

@@ -1,6 +1,8 @@
 /* The table of policies, and the two that do nothing. */
+#include <stdio.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "base/text.h"
 #include "policy/policy.h"
 
@@ -15,17 +17,42 @@ static const rudder_policy_t *const policy_table[] = {&policy_none, &policy_scor
 
 enum { POLICY_COUNT = sizeof policy_table / sizeof policy_table[0] };
 
-const rudder_policy_t *policy_find(const char *name, const char **nearest)
+/* "none, score, ... or mix" */
+static const char *policy_list(char *text, size_t size)
+{
+    size_t length = 0;
+    for (int i = 0; i < POLICY_COUNT && length < size; i++) {
+        const char *between = i == 0 ? "" : i + 1 < POLICY_COUNT ? ", " : " or ";
+        length += (size_t)snprintf(text + length, size - length, "%s%s", between, policy_table[i]->name);
+    }
+    return text;
+}
+
+rudder_status_t policy_find(const char *name, const rudder_policy_t **policy, int64_t *window, rudder_error_t *error)
 {
     const char *names[POLICY_COUNT];
+    const size_t length = strcspn(name, ":");
+    char list[256];
+    *window = 0;
     for (int i = 0; i < POLICY_COUNT; i++) {
-        names[i] = policy_table[i]->name;
+        *policy = policy_table[i];
+        names[i] = (*policy)->name;
         if (strcmp(name, names[i]) == 0) {
-            return policy_table[i];
+            return RUDDER_OK;
+        }
+        if ((*policy)->announced != NULL && strlen(names[i]) == length && strncmp(name, names[i], length) == 0) {
+            rudder_error_t wrong;
+            if (text_int(name + length + 1, "minibatches to look ahead", 1, POLICY_MOST_WINDOW, window, &wrong) ==
+                RUDDER_OK) {
+                return RUDDER_OK;
+            }
+            return RUDDER_FAIL(error, RUDDER_E_ARGUMENT, "policy \"%s\": %s", name, wrong.text);
         }
     }
-    *nearest = text_nearest(name, names, POLICY_COUNT);
-    return NULL;
+    const char *nearest = text_nearest(name, names, POLICY_COUNT);
+    return RUDDER_FAIL(error, RUDDER_E_NAME, "policy \"%s\": expected %s%s%s%s", name, policy_list(list, sizeof list),
+                       nearest != NULL ? "; did you mean \"" : "", nearest != NULL ? nearest : "",
+                       nearest != NULL ? "\"?" : "");
 }
 
 const char *policy_start(const rudder_policy_t *policy)

@@ -6,8 +6,13 @@
 
 extern const rudder_policy_t policy_none, policy_score, policy_static, policy_lfu, policy_mix;
 
-/* NULL: no policy has this name; *nearest is then the nearest name, or NULL. */
-const rudder_policy_t *policy_find(const char *name, const char **nearest);
+enum { POLICY_MOST_WINDOW = 1 << 24 };
+
+/*
+ * The policy of a name. A policy that looks ahead takes a number, "lookahead:16": *window, 0 without. Errors: NAME (with the
+ * nearest name), ARGUMENT (not a number of minibatches).
+ */
+rudder_status_t policy_find(const char *name, const rudder_policy_t **policy, int64_t *window, rudder_error_t *error);
 /* Name of the start content that suits a policy: "degree" or "empty". */
 const char *policy_start(const rudder_policy_t *policy);
 /* Why a policy without replacements refuses a decider: the end of the sentence "policy NAME ...". */
