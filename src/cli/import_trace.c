@@ -111,20 +111,19 @@ static rudder_status_t import_trace_owners(const char *text, int64_t **owners, i
     if (offset == NULL) {
         return RUDDER_FAIL(error, RUDDER_E_MEMORY, "--owners: no memory for its numbers");
     }
-    for (;; at++) {
+    int whole = 0;
+    while (!whole && *at >= '0' && *at <= '9') {
         char *end;
         errno = 0;
-        const long long value = strtoll(at, &end, 10);
-        if (*at < '0' || *at > '9' || errno != 0 || (*end != ',' && *end != '\0') || (n > 0 && value < offset[n - 1])) {
+        offset[n] = strtoll(at, &end, 10);
+        if (errno != 0 || (n > 0 && offset[n] < offset[n - 1])) {
             break;
         }
-        offset[n++] = value;
-        at = end;
-        if (*at == '\0') {
-            break;
-        }
+        n++;
+        whole = *end == '\0';
+        at = *end == ',' ? end + 1 : end;
     }
-    if (*at != '\0' || n < 2 || n > IMPORT_MAX_RANKS + 1) {
+    if (!whole || n < 2 || n > IMPORT_MAX_RANKS + 1) {
         free(offset);
         return RUDDER_FAIL(error, RUDDER_E_USAGE,
                            "--owners: expected two numbers or more that never fall, as \"0,5000,9000\", found \"%s\"",

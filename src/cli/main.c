@@ -21,8 +21,7 @@ typedef struct cli_entry {
     const char *summary;
 } cli_entry_t;
 
-enum { CLI_COMMANDS = 7 };
-static const cli_entry_t cli_commands[CLI_COMMANDS] = {
+static const cli_entry_t cli_commands[] = {
     {"import", cli_import, "read a data set (OGB, WordNet) into a graph directory"},
     {"import-trace", cli_import_trace, "convert a trace of remote ids (text, .npz) into Rudder's .rtr"},
     {"partition", cli_partition, "split a graph into one part per rank"},
@@ -32,6 +31,7 @@ static const cli_entry_t cli_commands[CLI_COMMANDS] = {
     {"agent", cli_agent, "the LLM agent: fetch its model, test it, run it"},
     {"doctor", cli_doctor, "check this machine: cores, memory, MPI, BLAS, METIS, model"},
 };
+enum { CLI_COMMANDS = sizeof cli_commands / sizeof cli_commands[0] };
 
 int cli_exit_code(rudder_status_t status)
 {

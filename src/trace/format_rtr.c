@@ -275,10 +275,11 @@ static rudder_status_t rtr_all_facts(const files_json_t *facts, trace_info_t *in
     RUDDER_TRY(rtr_int(facts, "halo", most, &info->n_halo, error));
     RUDDER_TRY(rtr_int(facts, "owners", info->ranks + 1, n_owners, error));
     *degrees = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(facts->object, "halo_degree"));
-    return *n_owners == 0 || *n_owners == info->ranks + 1
+    return *n_owners == 0 || (*n_owners == info->ranks + 1 && info->ranks > 0)
                ? RUDDER_OK
-               : RUDDER_FAIL(error, RUDDER_E_DATA, "%s: owners: expected none or %d, found %lld", facts->path,
-                             info->ranks + 1, (long long)*n_owners);
+               : RUDDER_FAIL(error, RUDDER_E_DATA,
+                             "%s: owners: expected none or one more than the %d ranks, found %lld", facts->path,
+                             info->ranks, (long long)*n_owners);
 }
 
 static rudder_status_t rtr_head(rtr_t *r, int64_t *n_owners, int *degrees, rudder_error_t *error)
