@@ -83,13 +83,13 @@ typedef struct expected {
 } expected_t;
 
 static const expected_t sbm[] = {
-    {"static", NULL, NULL, {21.24, 30.60, 48.75, 68.95}},
-    {"lfu", NULL, NULL, {21.23, 30.62, 49.14, 69.88}},
-    {"score", "fixed:16", "degree", {17.52, 23.93, 39.26, 55.23}},
+    {"static", NULL, NULL, {21.24, 30.60, 48.75, 68.95}}, {"lru", NULL, NULL, {9.79, 17.41, 36.33, 60.31}},
+    {"lfu", NULL, NULL, {21.23, 30.62, 49.14, 69.88}},    {"score", "fixed:16", "degree", {17.52, 23.93, 39.26, 55.23}},
     {NULL, NULL, NULL, {35.49, 47.63, 67.26, 83.58}},
 };
 static const expected_t rmat[] = {
     {"static", NULL, NULL, {27.89, 46.15, 71.44, 86.31}},
+    {"lru", NULL, NULL, {14.17, 27.32, 57.17, 81.19}},
     {"lfu", NULL, NULL, {27.20, 45.36, 69.94, 85.47}},
     {"score", "once", "empty", {21.61, 35.42, 55.19, 59.77}},
     {"score", "fixed:16", "degree", {21.04, 35.00, 53.82, 62.03}},
@@ -282,6 +282,7 @@ static void test_nothing_beats_the_bound(void **state)
 {
     static const run_t runs[] = {
         {"none", NULL, NULL, 0},           {"static", NULL, "degree", 0}, {"static", NULL, "random", 0},
+        {"lru", NULL, "empty", 0},         {"sieve", NULL, "empty", 0},   {"sieve", NULL, "degree", 0},
         {"lfu", NULL, "empty", 0},         {"lfu", NULL, "degree", 0},    {"score", "fixed:1", "empty", 0},
         {"score", "fixed:4", "degree", 0}, {"score", "gain", "empty", 0}, {"score", "once", "random", 0}};
     static int64_t ids[SMALL_MINIBATCHES * 64], offsets[SMALL_MINIBATCHES + 1], halo[SMALL_IDS];
