@@ -82,7 +82,7 @@ static rudder_status_t reader_recognise(const source_t *source, const trace_form
         return RUDDER_OK;
     }
     for (int32_t i = 0; i < n && i < 8; i++) {
-        snprintf(found + 3 * i, sizeof found - 3 * (size_t)i, "%02x ", head[i]);
+        snprintf(found + 3 * i, sizeof found - 3 * (size_t)i, "%02x%s", head[i], i + 1 < n && i < 7 ? " " : "");
     }
     return RUDDER_FAIL(error, RUDDER_E_DATA,
                        "%s: byte 0: expected a trace (.rtr, .npz, or text with an id a line), found %s", source->path,

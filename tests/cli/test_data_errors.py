@@ -317,10 +317,12 @@ class BadUsage(Folder):
         self.assertEqual(os.listdir(self.root), ["graph"])
 
     def test_not_a_directory_of_ours(self):
-        for path in (self.root, f"{self.root}/nowhere", f"{self.graph}/feat.npy"):
+        for path, expected in ((self.root, "expected a directory with graph.json or parts.json, found neither"),
+                               (f"{self.root}/nowhere", "expected a directory with graph.json or parts.json, found neither"),
+                               (f"{self.graph}/feat.npy", "byte 0: expected a trace")):
             code, out, err = run("inspect", path)
             self.assertEqual((code, out), (3, ""), err)
-            self.assertIn(f"{path}: expected a directory with graph.json or parts.json, found neither", err)
+            self.assertIn(f"{path}: {expected}", err)
 
     def test_output_is_never_destroyed(self):
         os.mkdir(self.parts)
