@@ -30,7 +30,7 @@ run() {
 
 packages_build="gcc g++ make cmake ninja-build pkg-config binutils python3 libopenmpi-dev openmpi-bin libmetis-dev
     libopenblas-dev zlib1g-dev libzstd-dev libcjson-dev wordnet-base libcmocka-dev"
-packages_full="libmpich-dev mpich clang clang-format libclang-rt-14-dev"
+packages_full="libmpich-dev mpich clang clang-format libclang-rt-14-dev chromium fonts-dejavu-core"
 
 # install_packages NAME...: those that are missing, by apt-get; sudo where we are not root.
 install_packages() {

@@ -1,5 +1,6 @@
-/* The page: structure and style sheet. */
+/* The page and the text: structure, sentences, tables. */
 #include "report/page.h"
+#include "report/style.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -9,82 +10,6 @@
 #include "base/text.h"
 
 enum { PAGE_TEXT_WIDTH = 100 };
-
-/*
- * Runs' colours alternate between dark and light (light and dark on the dark page), so that neighbours differ in grey as
- * well. Every part of a chart takes its colour from here.
- */
-static const char *const page_style[] = {
-    ":root{color-scheme:light dark;--bg:#f5f6f8;--card:#fff;--ink:#1b2027;--dim:#5a6470;--line:#dfe3e8;--grid:#e8ebef;"
-    "--accent:#1f4e9e;--s0:#1f4e9e;--s1:#e07b1a;--s2:#12664f;--s3:#cc5aa2;--s4:#7a2020;--s5:#2f9fd0;--s6:#5b3f9c;"
-    "--s7:#93931f;--onkey:#fff;--onkey2:#14181d;--miss:#33608f;--fill:#f0b04a;--net:#1f4e9e;--p1:#6da3d8;--p2:#efc25e;"
-    "--p3:#bd5b45;--p4:#9acb86;--p5:#6c4a9a;--wait:#e9ecf0;--waitline:#aab3bd;--ondark:#fff;--onlight:#1b2027;--heat:#"
-    "1f4e9e;"
-    "--event:#1b2027}\n"
-    "@media(prefers-color-scheme:dark){:root{--bg:#0e1116;--card:#171c23;--ink:#e7eaee;--dim:#9ca7b3;--line:#2d353f;"
-    "--grid:#262d36;--accent:#86b4ff;--s0:#86b4ff;--s1:#cf6f1c;--s2:#74dfb8;--s3:#c9589f;--s4:#ffb9ae;--s5:#2b8fc2;"
-    "--s6:#c9b6ff;--s7:#96962a;--onkey:#14181d;--onkey2:#fff;--miss:#5c93cf;--fill:#f6cd85;--net:#3f6fc4;--p1:#9cc6f2;"
-    "--p2:#f3d58a;--p3:#c8674f;--p4:#a9dc93;--p5:#8d6bc0;--wait:#232a33;--waitline:#5a6572;--ondark:#fff;--onlight:#"
-    "14181d;"
-    "--heat:#5b93e6;--event:#e7eaee}}\n",
-    "*{box-sizing:border-box}\n"
-    "body{margin:0 auto;max-width:1560px;padding:28px 20px 60px;background:var(--bg);color:var(--ink);"
-    "font:15px/1.5 system-ui,-apple-system,\"Segoe UI\",Roboto,\"Helvetica Neue\",Arial,\"DejaVu Sans\",sans-serif}\n"
-    "h1{font-size:26px;line-height:1.2;margin:0 0 4px;letter-spacing:-.01em}\n"
-    "header p{margin:0;color:var(--dim)}\n"
-    "section{margin-top:36px}\n"
-    "h2{font-size:19px;margin:0 0 10px;letter-spacing:-.005em}\n"
-    "h3{font-size:15px;margin:18px 0 6px}\n"
-    "p{margin:0 0 10px;max-width:110ch}\n"
-    "ul.points{margin:0 0 10px;padding-left:20px;max-width:110ch}\n"
-    "ul.points li{margin:3px 0}\n"
-    ".scroll{overflow-x:auto;background:var(--card);border:1px solid var(--line);border-radius:8px;margin:0 0 14px}\n"
-    "table{border-collapse:collapse;width:100%;font-size:13px;font-variant-numeric:tabular-nums}\n"
-    "th,td{padding:5px 9px;text-align:left;vertical-align:top}\n"
-    "th{font-weight:600;color:var(--dim);vertical-align:bottom;border-bottom:1px solid var(--line)}\n"
-    "tbody tr+tr td{border-top:1px solid var(--grid)}\n"
-    "tbody+tbody tr:first-child td{border-top:2px solid var(--line)}\n"
-    "td.r,th.r{text-align:right}\n"
-    "td.l:first-child{min-width:8.5em}\n"
-    "td.l{overflow-wrap:anywhere}\n"
-    "td.gap,th.gap{padding-left:20px}\n"
-    "details{margin:0 0 14px}\n"
-    "summary{cursor:pointer;color:var(--accent);margin-bottom:8px}\n",
-    ".grid{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,640px),1fr));gap:16px;margin-bottom:14px}"
-    "\n"
-    "figure{margin:0;padding:14px 14px 10px;background:var(--card);border:1px solid var(--line);border-radius:8px;"
-    "overflow-x:auto}\n"
-    "figcaption{font-weight:600;margin-bottom:2px}\n"
-    "figure p{font-size:13px;color:var(--dim);margin:0 0 8px}\n"
-    "svg.chart{display:block;max-width:100%;height:auto;min-width:min(560px,var(--w,560px))}\n"
-    "ul.legend{list-style:none;display:flex;flex-wrap:wrap;gap:2px 18px;margin:0 0 8px;padding:0;font-size:13px}\n"
-    ".sample{vertical-align:-1px;margin-right:6px}\n"
-    ".key{display:inline-block;min-width:19px;padding:0 "
-    "4px;margin-right:3px;border-radius:4px;text-align:center;font-weight:600;"
-    "font-size:12px;line-height:18px;background:var(--c);color:var(--onkey)}\n"
-    ".key.k1,.key.k3,.key.k5,.key.k7{color:var(--onkey2)}\n"
-    ".k0{--c:var(--s0)}.k1{--c:var(--s1)}.k2{--c:var(--s2)}.k3{--c:var(--s3)}.k4{--c:var(--s4)}.k5{--c:var(--s5)}"
-    ".k6{--c:var(--s6)}.k7{--c:var(--s7)}\n",
-    ".t{font-size:12px;fill:var(--ink);font-variant-numeric:tabular-nums}.e{text-anchor:end}.m{text-anchor:middle}"
-    ".label{fill:var(--dim)}\n"
-    ".gl{stroke:var(--grid)}.axis{stroke:var(--dim)}.rule{stroke:var(--waitline);stroke-dasharray:1 4}\n"
-    ".ln{fill:none;stroke:var(--c);stroke-width:1.8;stroke-linejoin:round}.band{fill:var(--c);fill-opacity:.16;stroke:"
-    "none}\n"
-    ".mk{fill:var(--c);stroke:var(--c);stroke-width:1.4}.d1 .mk,.d3 .mk,.d4 .mk,.d7 .mk{fill:var(--card)}"
-    ".d5 .mk,.d6 .mk{fill:none;stroke-width:2}\n"
-    ".d1 .ln{stroke-dasharray:9 3}.d3 .ln{stroke-dasharray:9 3 2 3}.d5 .ln{stroke-dasharray:4 3}.d7 "
-    ".ln{stroke-dasharray:12 3 2 3 2 3}\n"
-    ".bound .ln{stroke:var(--ink);stroke-width:1.6;stroke-dasharray:2 3}.limit .ln{stroke:var(--dim);stroke-width:1}\n"
-    ".event,.mark{stroke:var(--event);fill:none}.event{stroke-width:1.2}.mark{stroke-width:2.6}.range{stroke:var(--ink)"
-    ";fill:none;stroke-width:1.3}\n"
-    "rect,.miss,.fill{stroke:var(--card);stroke-width:.7}\n"
-    ".miss{fill:var(--miss)}.fill{fill:var(--fill)}.net{fill:var(--net)}.p1{fill:var(--p1)}.p2{fill:var(--p2)}.p3{fill:"
-    "var(--p3)}"
-    ".p4{fill:var(--p4)}.p5{fill:var(--p5)}.wait{fill:var(--wait);stroke:var(--waitline)}.one{fill:var(--accent)}\n"
-    ".on-net,.on-miss,.on-p3,.on-p5{fill:var(--ondark)}.on-p1,.on-p2,.on-p4,.on-fill{fill:var(--onlight)}\n"
-    ".heat{fill:var(--heat);stroke:none}.on-heat{fill:#fff}\n"
-    "footer{margin-top:40px;color:var(--dim);font-size:13px}\n"
-    "@media print{body{background:#fff}.scroll,figure{break-inside:avoid}}\n"};
 
 /* ---- sentences ---- */
 
@@ -224,6 +149,7 @@ void page_begin(page_t *page, int html, FILE *file, const char *title, const cha
     fputs("</title>\n<style>\n", file);
     for (size_t i = 0; i < sizeof page_style / sizeof *page_style; i++) {
         fputs(page_style[i], file);
+        fputc('\n', file);
     }
     fputs("</style>\n</head>\n<body>\n<header>\n<h1>", file);
     html_escape(title, file);
@@ -241,6 +167,9 @@ void page_section(page_t *page, const char *title)
         fputs("</h2>\n", page->file);
         return;
     }
+    if (page->folded > 0) {
+        return;
+    }
     fprintf(page->file, "\n%s\n", title);
     for (int i = text_columns(title); i > 0; i--) {
         fputc('=', page->file);
@@ -248,7 +177,7 @@ void page_section(page_t *page, const char *title)
     fputc('\n', page->file);
 }
 
-void page_table(page_t *page, table_t *table, int keyed)
+void page_table(page_t *page, table_t *table, int flags)
 {
     if (table == NULL) {
         page->failed = 1;
@@ -256,8 +185,8 @@ void page_table(page_t *page, table_t *table, int keyed)
     }
     page_settle(page);
     if (page->html) {
-        fputs("<div class=\"scroll\">\n", page->file);
-        table_html(table, keyed, page->file);
+        fputs(flags & PAGE_WIDE ? "<div class=\"scroll wide\">\n" : "<div class=\"scroll\">\n", page->file);
+        table_html(table, flags & PAGE_KEYED, page->file);
         fputs("</div>\n", page->file);
     } else if (!page->folded) {
         page->failed |= table_print(table, page->file, NULL) == RUDDER_E_MEMORY;
@@ -269,7 +198,7 @@ void page_table(page_t *page, table_t *table, int keyed)
 void page_fold(page_t *page, const char *summary)
 {
     page_settle(page);
-    page->folded = 1;
+    page->folded++;
     if (page->html) {
         fputs("<details>\n<summary>", page->file);
         html_escape(summary, page->file);
@@ -280,7 +209,7 @@ void page_fold(page_t *page, const char *summary)
 void page_end_fold(page_t *page)
 {
     page_settle(page);
-    page->folded = 0;
+    page->folded--;
     if (page->html) {
         fputs("</details>\n", page->file);
     }

@@ -16,7 +16,7 @@ typedef struct page {
     int html;
     int failed; /* out of memory */
     int grid, figure, list;
-    int folded; /* text: inside of a fold nothing is printed */
+    int folded; /* folds around what is written; the text prints nothing inside of them */
 } page_t;
 
 void page_begin(page_t *page, int html, FILE *file, const char *title, const char *subtitle);
@@ -29,8 +29,11 @@ void page_heading(page_t *page, const char *format, ...) __attribute__((format(p
 void page_text(page_t *page, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* A point of a list; the list ends with whatever is no point. */
 void page_point(page_t *page, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Takes the table; NULL: there was no memory. keyed: table_html(). */
-void page_table(page_t *page, table_t *table, int keyed);
+/* PAGE_KEYED: first cells name runs (table_html()); PAGE_WIDE: on a narrow window it may be scrolled sideways. */
+enum { PAGE_PLAIN = 0, PAGE_KEYED = 1, PAGE_WIDE = 2 };
+
+/* Takes the table; NULL: there was no memory. flags: of those above. */
+void page_table(page_t *page, table_t *table, int flags);
 
 /* What is folded away until it is asked for; the text leaves it out. */
 void page_fold(page_t *page, const char *summary);

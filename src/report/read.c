@@ -82,6 +82,14 @@ rudder_status_t read_text(const cJSON *object, const char *key, const char *wher
     return RUDDER_OK;
 }
 
+char *read_value_text(const cJSON *item)
+{
+    if (item == NULL || cJSON_IsNull(item)) {
+        return strdup("-");
+    }
+    return cJSON_IsString(item) ? strdup(item->valuestring) : cJSON_PrintUnformatted(item);
+}
+
 rudder_status_t read_count(const cJSON *object, const char *key, const char *where, int64_t *value,
                            rudder_error_t *error)
 {

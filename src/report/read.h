@@ -73,6 +73,8 @@ rudder_status_t read_number(const cJSON *object, const char *key, const char *wh
 /* "" when the member is missing or null; cut to size - 1 bytes. Errors: DATA. */
 rudder_status_t read_text(const cJSON *object, const char *key, const char *where, char *text, size_t size,
                           rudder_error_t *error);
+/* Any value as people write it, "-" for none, to be freed; NULL: out of memory. */
+char *read_value_text(const cJSON *item);
 /* A whole number in 0 .. 2^53. Errors: DATA (also when it is missing). */
 rudder_status_t read_count(const cJSON *object, const char *key, const char *where, int64_t *value,
                            rudder_error_t *error);

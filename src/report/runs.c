@@ -35,11 +35,6 @@ int runs_has_decisions(const run_t *run)
     return run->verdicts.asked > 0 || run->n_decisions > 0;
 }
 
-static int runs_has_accuracy(const run_t *run)
-{
-    return !isnan(run->test);
-}
-
 /* "score, gain": how rows were kept, and who decided. */
 const char *runs_how(const run_t *run, char *text, size_t size)
 {
@@ -92,36 +87,71 @@ static void runs_tell_states(page_t *page, const runs_t *runs)
     }
 }
 
-/* The run of the same work as i for which `better` says so against all others. */
-static void runs_tell_rows(page_t *page, const runs_t *runs)
+/* The runs that the one at `leader` is compared with: by rows, or when `links` by times; 0: an earlier run leads them. */
+static int runs_group(const runs_t *runs, int leader, int links, int *member)
 {
-    int best = -1, worst = -1;
-    char a[32];
+    int n = 0;
     for (int i = 0; i < runs->n; i++) {
-        const run_t *run = &runs->run[i];
-        if (run->rows.remote == 0 || !runs_same_work(run, &runs->run[0])) {
-            continue;
+        if (runs_same_work(&runs->run[i], &runs->run[leader]) &&
+            (!links || runs_same_link(&runs->run[i], &runs->run[leader]))) {
+            if (i < leader) {
+                return 0;
+            }
+            member[n++] = i;
         }
-        best = best < 0 || run_fetched(&run->rows) < run_fetched(&runs->run[best].rows) ? i : best;
-        worst = worst < 0 || run_fetched(&run->rows) > run_fetched(&runs->run[worst].rows) ? i : worst;
     }
-    if (best < 0) {
-        return;
+    return n;
+}
+
+/* "Of A, C, D: " where there are others beside them. */
+static const char *runs_group_name(const runs_t *runs, const int *member, int n, char *text, size_t size)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (int m = 0; m < n && n < runs->n; m++) {
+        used += (size_t)snprintf(text + used, size - used, "%s%c%s", m == 0 ? "Of " : "", 'A' + member[m],
+                                 m + 1 < n ? ", " : ": ");
+    }
+    return text;
+}
+
+static void runs_tell_group_rows(page_t *page, const runs_t *runs, const int *member, int n)
+{
+    int best = member[0], worst = member[0];
+    char a[32], group[4 * RUNS_MAX + 8], bound[160] = "";
+    for (int m = 1; m < n; m++) {
+        const int64_t fetched = run_fetched(&runs->run[member[m]].rows);
+        best = fetched < run_fetched(&runs->run[best].rows) ? member[m] : best;
+        worst = fetched > run_fetched(&runs->run[worst].rows) ? member[m] : worst;
     }
     const run_t *run = &runs->run[best];
-    char bound[160] = "";
-    if (run->bound >= 0 && !isnan(runs_reached(run))) {
+    if (run->rows.remote == 0) {
+        return;
+    }
+    if (!isnan(runs_reached(run))) {
         snprintf(bound, sizeof bound,
                  "; no buffer of its size could save more than %.1f %%, of which it reached %.1f %%",
                  runs_bound_percent(run), runs_reached(run));
     }
-    page_point(page, "%s fetched %s%s rows, %.1f %% less than its minibatches asked for%s.", runs->name[best],
-               runs->n > 1 ? "fewest: " : "", text_of_count(run_fetched(&run->rows), a, sizeof a),
+    page_point(page, "%s%s fetched %s%s rows, %.1f %% less than its minibatches asked for%s.",
+               n > 1 ? runs_group_name(runs, member, n, group, sizeof group) : "", runs->name[best],
+               n > 1 ? "fewest: " : "", text_of_count(run_fetched(&run->rows), a, sizeof a),
                run_saved_percent(run_fetched(&run->rows), run->rows.remote), bound);
     if (best != worst) {
         const int64_t few = run_fetched(&run->rows), many = run_fetched(&runs->run[worst].rows);
         page_point(page, "%s fetched most: %s rows, %.1f %% more.", runs->name[worst], text_of_count(many, a, sizeof a),
                    few > 0 ? 100.0 * (double)(many - few) / (double)few : 0);
+    }
+}
+
+static void runs_tell_rows(page_t *page, const runs_t *runs)
+{
+    int member[RUNS_MAX];
+    for (int i = 0; i < runs->n; i++) {
+        const int n = runs_group(runs, i, 0, member);
+        if (n > 0) {
+            runs_tell_group_rows(page, runs, member, n);
+        }
     }
 }
 
@@ -154,12 +184,13 @@ static void runs_tell_against(page_t *page, const runs_t *runs)
     }
 }
 
-static void runs_tell_times(page_t *page, const runs_t *runs)
+static void runs_tell_group_times(page_t *page, const runs_t *runs, const int *member, int n)
 {
     int best = -1, next = -1;
-    for (int i = 0; i < runs->n; i++) {
-        if (isnan(runs->epoch_mean[i]) || !runs_same_work(&runs->run[i], &runs->run[0]) ||
-            !runs_same_link(&runs->run[i], &runs->run[0])) {
+    char group[4 * RUNS_MAX + 8];
+    for (int m = 0; m < n; m++) {
+        const int i = member[m];
+        if (isnan(runs->epoch_mean[i])) {
             continue;
         }
         if (best < 0 || runs->epoch_mean[i] < runs->epoch_mean[best]) {
@@ -169,14 +200,26 @@ static void runs_tell_times(page_t *page, const runs_t *runs)
             next = i;
         }
     }
-    if (next < 0) {
-        return;
+    if (next >= 0) {
+        page_point(page, "%s%s had the shortest epochs%s: %.3g s on average, then %s with %.3g s%s.",
+                   runs_group_name(runs, member, n, group, sizeof group), runs->name[best],
+                   runs->run[best].emulated ? " (emulated links)" : "", runs->epoch_mean[best], runs->name[next],
+                   runs->epoch_mean[next],
+                   runs->epoch_high[best] >= runs->epoch_low[next]
+                       ? "; their epochs overlap, so the difference may be chance"
+                       : "");
     }
-    page_point(page, "%s had the shortest epochs: %.3g s on average, then %s with %.3g s%s.", runs->name[best],
-               runs->epoch_mean[best], runs->name[next], runs->epoch_mean[next],
-               runs->epoch_high[best] >= runs->epoch_low[next]
-                   ? "; their epochs overlap, so the difference may be chance"
-                   : "");
+}
+
+static void runs_tell_times(page_t *page, const runs_t *runs)
+{
+    int member[RUNS_MAX];
+    for (int i = 0; i < runs->n; i++) {
+        const int n = runs_group(runs, i, 1, member);
+        if (n > 1) {
+            runs_tell_group_times(page, runs, member, n);
+        }
+    }
 }
 
 /* The losses of all epochs: whether they are the same numbers to the last bit in all runs. */
@@ -224,11 +267,7 @@ static void runs_findings(page_t *page, const runs_t *runs)
         different |= !runs_same_work(&runs->run[i], &runs->run[0]);
     }
     if (different) {
-        page_point(
-            page,
-            "Not all runs trained on the same minibatches; the sentences on rows and times compare those that did "
-            "the same as %s.",
-            runs->name[0]);
+        page_point(page, "Not all runs trained on the same minibatches: only those that did are compared.");
     }
     if (runs_any(runs, runs_is_emulated)) {
         page_point(
@@ -240,49 +279,35 @@ static void runs_findings(page_t *page, const runs_t *runs)
 
 /* ---- headline ---- */
 
-static void runs_headline_table(page_t *page, const runs_t *runs)
+static void runs_name_cell(table_t *table, const runs_t *runs, int i)
 {
-    const int bound = runs_any(runs, runs_has_bound), emulated = runs_any(runs, runs_is_emulated);
-    const int decisions = runs_any(runs, runs_has_decisions), test = runs_any(runs, runs_has_accuracy);
-    char columns[32], text[192];
-    snprintf(columns, sizeof columns, "ll%sr|rrrr%s%s%s", emulated ? "l" : "", bound ? "rr" : "", test ? "|rr" : "",
-             decisions ? "|rr" : "");
-    table_t *table = table_open(columns);
-    if (table == NULL) {
-        page_table(page, NULL, 0);
-        return;
-    }
-    table_cell(table, "run");
-    table_cell(table, "policy");
-    if (emulated) {
-        table_cell(table, "link");
-    }
-    table_cell(table, "epoch s");
-    table_cell(table, "rows fetched");
-    table_cell(table, "of them fill");
-    table_cell(table, "hits");
-    table_cell(table, "saved");
-    if (bound) {
-        table_cell(table, "bound");
-        table_cell(table, "reached");
-    }
-    if (test) {
-        table_cell(table, "valid");
-        table_cell(table, "test");
-    }
-    if (decisions) {
-        table_cell(table, "asked");
-        table_cell(table, "applied");
+    table_cell(table, "%c %s", 'A' + i, runs->run[i].label);
+}
+
+static void runs_head(table_t *table, const char *const *cells, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        table_cell(table, "%s", cells[i]);
     }
     table_line(table);
+}
+
+static void runs_rows_table(page_t *page, const runs_t *runs)
+{
+    static const char *const head[] = {"run",  "policy", "rows fetched", "of them fill",
+                                       "hits", "saved",  "bound",        "reached"};
+    const int bound = runs_any(runs, runs_has_bound);
+    char text[192];
+    table_t *table = table_open(bound ? "llrrrrrr" : "llrrrr");
+    if (table == NULL) {
+        page_table(page, NULL, PAGE_PLAIN);
+        return;
+    }
+    runs_head(table, head, bound ? 8 : 6);
     for (int i = 0; i < runs->n; i++) {
         const run_t *run = &runs->run[i];
-        table_cell(table, "%c %s", 'A' + i, run->label);
+        runs_name_cell(table, runs, i);
         table_cell(table, "%s", runs_how(run, text, sizeof text));
-        if (emulated) {
-            table_cell(table, "%s%s", run->link, run->emulated ? " emulated" : "");
-        }
-        table_number(table, runs->epoch_mean[i], runs->epoch_mean[i] < 10 ? 3 : 2, "");
         table_count(table, run_fetched(&run->rows));
         table_count(table, run->rows.fill);
         table_number(table, runs_hit_percent(run), 1, " %");
@@ -291,22 +316,55 @@ static void runs_headline_table(page_t *page, const runs_t *runs)
             table_number(table, runs_bound_percent(run), 1, " %");
             table_number(table, runs_reached(run), 1, " %");
         }
-        if (test) {
-            table_number(table, run->n_epochs > 0 && run->valid != NULL ? run->valid[run->n_epochs - 1] : NAN, 3, "");
-            table_number(table, run->test, 3, "");
+    }
+    page_table(page, table, PAGE_KEYED);
+    page_text(page,
+              "rows fetched: misses and fill rows of all ranks, the start content included. hits: remote rows found in "
+              "the buffer. saved: "
+              "remote rows that were not fetched.%s",
+              bound ? " bound: what the best possible buffer of that size would save; reached: saved of that."
+                    : " The bound is known where a run recorded its trace (rudder train --record).");
+}
+
+static void runs_results_table(page_t *page, const runs_t *runs)
+{
+    static const char *const head[] = {"run",   "link", "epochs", "epoch s", "range s", "loss",
+                                       "valid", "test", "asked",  "applied", "replaced"};
+    const int decisions = runs_any(runs, runs_has_decisions);
+    table_t *table = table_open(decisions ? "llr|rr|rrr|rrr" : "llr|rr|rrr");
+    if (table == NULL) {
+        page_table(page, NULL, PAGE_PLAIN);
+        return;
+    }
+    runs_head(table, head, decisions ? 11 : 8);
+    for (int i = 0; i < runs->n; i++) {
+        const run_t *run = &runs->run[i];
+        const int64_t last = run->n_epochs - 1;
+        const int decimals = runs->epoch_mean[i] < 10 ? 3 : 2;
+        runs_name_cell(table, runs, i);
+        table_cell(table, "%s%s", run->link, run->emulated ? " (emulated)" : "");
+        table_count(table, run->n_epochs);
+        table_number(table, runs->epoch_mean[i], decimals, "");
+        if (last < 0) {
+            table_cell(table, "-");
+        } else {
+            table_cell(table, "%.*f to %.*f", decimals, runs->epoch_low[i], decimals, runs->epoch_high[i]);
         }
+        table_number(table, last >= 0 && run->loss != NULL ? run->loss[last] : NAN, 4, "");
+        table_number(table, last >= 0 && run->valid != NULL ? run->valid[last] : NAN, 3, "");
+        table_number(table, run->test, 3, "");
         if (decisions) {
             table_count(table, run->verdicts.asked);
             table_count(table, run->verdicts.applied);
+            table_count(table, run->verdicts.replaced);
         }
     }
-    page_table(page, table, 1);
+    page_table(page, table, PAGE_KEYED);
     page_text(page,
-              "epoch s: mean seconds of an epoch without evaluation. rows fetched: misses and fill rows of all ranks, "
-              "the start "
-              "content included. hits: remote rows found in the buffer. saved: remote rows that were not fetched.%s",
-              bound ? " bound: what the best possible buffer of that size would save; reached: saved of that."
-                    : " The bound is known where a run recorded its trace (rudder train --record).");
+              "epoch s: mean seconds of an epoch without evaluation, and the range over the epochs. loss, valid and "
+              "test: mean "
+              "training loss and accuracies after the last epoch.%s",
+              decisions ? " asked, applied, replaced: decisions." : "");
 }
 
 static void runs_headline_rows(page_t *page, const runs_t *runs)
@@ -398,49 +456,57 @@ static int64_t runs_as_count(double value)
     return isnan(value) || fabs(value) > 0x1p62 ? -1 : (int64_t)value;
 }
 
+/* "12.4, at most 16" */
+static void runs_window_cell(table_t *table, const run_t *run)
+{
+    double mean = 0, most = NAN;
+    int32_t n = 0;
+    for (int32_t r = 0; r < run->n_ranks; r++) {
+        mean += isnan(run->rank[r].window_mean) ? 0 : run->rank[r].window_mean;
+        n += !isnan(run->rank[r].window_mean);
+        most = fmax(most, run->rank[r].window_max);
+    }
+    if (n == 0) {
+        table_cell(table, "-");
+    } else if (isnan(most)) {
+        table_cell(table, "%.1f", mean / n);
+    } else {
+        table_cell(table, "%.1f (%.0f)", mean / n, most);
+    }
+}
+
 static void runs_policies(page_t *page, const runs_t *runs)
 {
-    static const char *const head[] = {"run",           "policy",    "start",       "decider",    "mode",
-                                       "capacity rows", "of halo",   "row bytes",   "start rows", "entered",
-                                       "untracked",     "memory MB", "window mean", "window max"};
+    static const char *const head[] = {"run",     "policy",  "start",     "decider",   "capacity rows",
+                                       "of halo", "entered", "untracked", "memory MB", "window (most)"};
+    char text[96];
     page_section(page, "Policies");
-    table_t *table = table_open("lllllrrrrrrrrr");
-    for (size_t i = 0; table != NULL && i < sizeof head / sizeof *head; i++) {
-        table_cell(table, "%s", head[i]);
+    table_t *table = table_open("llllrrrrrr");
+    if (table == NULL) {
+        page_table(page, NULL, PAGE_PLAIN);
+        return;
     }
-    if (table != NULL) {
-        table_line(table);
-    }
-    for (int i = 0; table != NULL && i < runs->n; i++) {
+    runs_head(table, head, sizeof head / sizeof *head);
+    for (int i = 0; i < runs->n; i++) {
         const run_t *run = &runs->run[i];
         const double halo = runs_sum(run, offsetof(run_rank_t, halo));
-        double window = 0, window_max = NAN;
-        int32_t n = 0;
-        for (int32_t r = 0; r < run->n_ranks; r++) {
-            window += isnan(run->rank[r].window_mean) ? 0 : run->rank[r].window_mean;
-            n += !isnan(run->rank[r].window_mean);
-            window_max = fmax(window_max, run->rank[r].window_max);
-        }
-        table_cell(table, "%c %s", 'A' + i, run->label);
+        runs_name_cell(table, runs, i);
         table_cell(table, "%s", run->policy);
         table_cell(table, "%s", run->start[0] != '\0' ? run->start : "default");
-        table_cell(table, "%s", run->decider[0] != '\0' ? run->decider : "-");
-        table_cell(table, "%s", run->decider[0] != '\0' ? run->mode : "-");
+        snprintf(text, sizeof text, "%s, %s", run->decider, run->mode);
+        table_cell(table, "%s", run->decider[0] != '\0' ? text : "-");
         table_count(table, runs_as_count(run->capacity));
         table_number(table, halo > 0 ? 100 * run->capacity / halo : NAN, 1, " %");
-        table_count(table, runs_as_count(run->row_bytes));
-        table_count(table, runs_as_count(run->start_rows));
         table_count(table, runs_as_count(runs_sum(run, offsetof(run_rank_t, entered))));
         table_count(table, runs_as_count(runs_sum(run, offsetof(run_rank_t, untracked))));
         table_number(table, runs_sum(run, offsetof(run_rank_t, library_bytes)) * 1e-6, 1, "");
-        table_number(table, n > 0 ? window / n : NAN, 1, "");
-        table_number(table, window_max, 0, "");
+        runs_window_cell(table, run);
     }
-    page_table(page, table, 1);
-    page_text(page, "Sums over the ranks. entered: rows that entered the buffer while training. untracked: misses of "
-                    "nodes that the library "
-                    "does not remember. memory: stated and allocated by the library. window: minibatches that were "
-                    "announced ahead.");
+    page_table(page, table, PAGE_KEYED);
+    page_text(page, "Sums over the ranks. entered: rows that entered the buffer. untracked: misses of nodes that the "
+                    "library does not "
+                    "remember. memory: stated and allocated by the library. window: minibatches that were announced "
+                    "ahead, mean and most.");
 }
 
 /* ---- configuration ---- */
@@ -483,17 +549,9 @@ static int64_t runs_collect_keys(const runs_t *runs, runs_key_t *keys, int64_t m
     return n;
 }
 
-char *runs_value_text(const cJSON *item)
-{
-    if (item == NULL || cJSON_IsNull(item)) {
-        return strdup("-");
-    }
-    return cJSON_IsString(item) ? strdup(item->valuestring) : cJSON_PrintUnformatted(item);
-}
-
 static void runs_value_cell(table_t *table, const cJSON *item)
 {
-    char *text = runs_value_text(item);
+    char *text = read_value_text(item);
     table_cell(table, "%s", text != NULL ? text : "?");
     free(text);
 }
@@ -555,13 +613,13 @@ static void runs_configuration(page_t *page, const runs_t *runs)
         }
     }
     if (different > 0) {
-        page_table(page, table, 0);
+        page_table(page, table, runs->n > 6 ? PAGE_WIDE : PAGE_PLAIN);
     } else {
         page_text(page, runs->n > 1 ? "The runs were configured alike." : "");
         table_close(table);
     }
     page_fold(page, runs->n > 1 ? "Settings that are the same in all runs" : "All settings");
-    page_table(page, same, 0);
+    page_table(page, same, PAGE_PLAIN);
     page_end_fold(page);
     free(keys);
 }
@@ -614,7 +672,8 @@ rudder_status_t runs_report(page_t *page, const run_t *run, int n, rudder_error_
     }
     runs_findings(page, &runs);
     page_section(page, "The runs");
-    runs_headline_table(page, &runs);
+    runs_rows_table(page, &runs);
+    runs_results_table(page, &runs);
     runs_headline_rows(page, &runs);
     runs_headline_times(page, &runs);
     runs_courses(page, &runs);

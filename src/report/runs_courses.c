@@ -99,7 +99,7 @@ static void courses_rows_of(page_t *page, const runs_t *runs, int i)
                              .areas = areas,
                              .area_x = l->x,
                              .n_area_x = n,
-                             .n_lines = run->bound >= 0 ? 2 : 1,
+                             .n_lines = run->bound >= 0 && run->capacity > 0 ? 2 : 1,
                              .lines = lines,
                              .n_marks = courses_marks(run, x, marks),
                              .marks = marks,
@@ -230,7 +230,7 @@ static int32_t courses_add_bounds(const runs_t *runs, int first, int last, runs_
     int32_t n = 0;
     for (int i = first; i < last; i++) {
         const run_t *run = &runs->run[i];
-        int known = run->bound < 0;
+        int known = run->bound < 0 || run->capacity == 0;
         for (int j = first; j < i; j++) {
             known |= runs->run[j].bound == run->bound && runs->run[j].rows.remote == run->rows.remote;
         }

@@ -8,39 +8,58 @@
 
 enum { DECISIONS_PAGE = 200, DECISIONS_TEXT = 16, DECISIONS_OPEN = 24, DECISIONS_WORDS = 64 };
 
+/* A column a run that has decisions. */
 static void decisions_counts(page_t *page, const runs_t *runs)
 {
-    static const char *const head[] = {"run",      "decider",   "asked",         "answered",   "applied",
-                                       "replaced", "kept",      "nothing stale", "late",       "invalid",
-                                       "failed",   "fall-back", "age",           "latency ms", "p99 ms"};
-    table_t *table = table_open("llrrr|rrr|rrrr|rrr");
-    for (size_t i = 0; table != NULL && i < sizeof head / sizeof *head; i++) {
-        table_cell(table, "%s", head[i]);
+    static const char *const names[] = {"asked",         "answered", "applied", "replaced", "kept",
+                                        "nothing stale", "late",     "invalid", "failed",   "by the fall-back rule"};
+    char columns[RUNS_MAX + 2] = "l";
+    int n = 0;
+    for (int i = 0; i < runs->n; i++) {
+        n += runs_has_decisions(&runs->run[i]);
     }
-    if (table != NULL) {
-        table_line(table);
+    memset(columns + 1, 'r', (size_t)n);
+    table_t *table = table_open(columns);
+    if (table == NULL) {
+        page_table(page, NULL, PAGE_PLAIN);
+        return;
     }
-    for (int i = 0; table != NULL && i < runs->n; i++) {
-        const run_t *run = &runs->run[i];
-        const run_verdicts_t *v = &run->verdicts;
-        const int64_t counts[] = {v->asked,         v->answered, v->applied, v->replaced, v->kept,
-                                  v->nothing_stale, v->late,     v->invalid, v->failed,   v->fallback};
-        if (!runs_has_decisions(run)) {
-            continue;
+    table_cell(table, "decisions");
+    for (int i = 0; i < runs->n; i++) {
+        if (runs_has_decisions(&runs->run[i])) {
+            table_cell(table, "%c %s", 'A' + i, runs->run[i].label);
         }
-        table_cell(table, "%c %s", 'A' + i, run->label);
-        table_cell(table, "%s", run->decider);
-        for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
-            table_count(table, counts[c]);
-        }
-        table_number(table, v->applied > 0 ? v->age : NAN, 1, "");
-        table_number(table, v->answered > 0 ? v->latency_mean : NAN, 1, "");
-        table_number(table, v->answered > 0 ? v->latency_p99 : NAN, 1, "");
     }
-    page_table(page, table, 1);
-    page_text(page, "age: minibatches from question to use, mean. latency: from question to answer, mean of the last "
-                    "1024 answers of each rank. "
-                    "fall-back: verdicts of the fall-back rule, in none of the counts before.");
+    table_line(table);
+    for (size_t c = 0; c < sizeof names / sizeof *names; c++) {
+        table_cell(table, "%s", names[c]);
+        for (int i = 0; i < runs->n; i++) {
+            const run_verdicts_t *v = &runs->run[i].verdicts;
+            const int64_t counts[] = {v->asked,         v->answered, v->applied, v->replaced, v->kept,
+                                      v->nothing_stale, v->late,     v->invalid, v->failed,   v->fallback};
+            if (runs_has_decisions(&runs->run[i])) {
+                table_count(table, counts[c]);
+            }
+        }
+    }
+    table_line(table);
+    for (int kind = 0; kind < 4; kind++) {
+        static const char *const means[] = {"age, minibatches", "latency, ms, mean", "latency, ms, p99",
+                                            "agent, CPU s"};
+        table_cell(table, "%s", means[kind]);
+        for (int i = 0; i < runs->n; i++) {
+            const run_verdicts_t *v = &runs->run[i].verdicts;
+            const double values[] = {v->applied > 0 ? v->age : NAN, v->answered > 0 ? v->latency_mean : NAN,
+                                     v->answered > 0 ? v->latency_p99 : NAN, v->agent_cpu_seconds};
+            if (runs_has_decisions(&runs->run[i])) {
+                table_number(table, values[kind], 1, "");
+            }
+        }
+    }
+    page_table(page, table, n > 6 ? PAGE_WIDE : PAGE_PLAIN);
+    page_text(page, "age: from question to use, mean. latency: from question to answer, over the last 1024 answers of "
+                    "each rank. Verdicts of the "
+                    "fall-back rule are in none of the counts before.");
 }
 
 /* What followed each kind of outcome, on average. */
@@ -83,7 +102,7 @@ static void decisions_effects(page_t *page, const run_t *run)
             }
         }
     }
-    page_table(page, table, 0);
+    page_table(page, table, PAGE_PLAIN);
 }
 
 /* The sentences that an agent was shown are few: each once, with what was said to it. */
@@ -129,7 +148,7 @@ static void decisions_words(page_t *page, const run_t *run)
         table_cell(table, "%s", words);
     }
     if (n > 0) {
-        page_table(page, table, 0);
+        page_table(page, table, PAGE_PLAIN);
     } else {
         table_close(table);
     }
@@ -245,7 +264,7 @@ static void decisions_list(page_t *page, const run_t *run)
     for (int64_t d = 0; table != NULL && d < n; d++) {
         decisions_row(table, &run->decision[d], predictions, words, explained);
     }
-    page_table(page, table, 0);
+    page_table(page, table, PAGE_WIDE);
     if (n < run->n_decisions || run->decisions_left_out > 0) {
         page_text(page, "The first %" PRId64 " of %" PRId64 " decisions; decisions.rankN.jsonl has all.", n,
                   run->n_decisions + run->decisions_left_out);

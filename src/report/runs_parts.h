@@ -27,8 +27,6 @@ int runs_is_emulated(const run_t *run);
 int runs_has_decisions(const run_t *run);
 int runs_same_losses(const runs_t *runs);
 const char *runs_how(const run_t *run, char *text, size_t size);
-/* A setting as text, to be freed; NULL: out of memory. */
-char *runs_value_text(const cJSON *item);
 
 void runs_courses(page_t *page, const runs_t *runs);   /* over the minibatches */
 void runs_times(page_t *page, const runs_t *runs);     /* per thread and rank */

@@ -122,7 +122,7 @@ static void times_mean_table(page_t *page, const runs_t *runs, int compute)
         snprintf(name, sizeof name, "%c %s", 'A' + i, runs->run[i].label);
         times_row(table, name, compute ? runs->run[i].compute : runs->run[i].loader, runs->run[i].wall);
     }
-    page_table(page, table, 1);
+    page_table(page, table, PAGE_KEYED);
 }
 
 static void times_rank_table(page_t *page, const run_t *run, int compute)
@@ -138,7 +138,7 @@ static void times_rank_table(page_t *page, const run_t *run, int compute)
             shown++;
         }
     }
-    page_table(page, table, 0);
+    page_table(page, table, PAGE_PLAIN);
 }
 
 void runs_times(page_t *page, const runs_t *runs)
@@ -225,7 +225,7 @@ static void traffic_text(page_t *page, const run_t *run, const char *title, cons
             table_number(table, value[c], decimals, "");
         }
     }
-    page_table(page, table, 0);
+    page_table(page, table, PAGE_PLAIN);
 }
 
 static void traffic_of(page_t *page, const runs_t *runs, int i, double *value)
@@ -279,7 +279,7 @@ static void traffic_totals(page_t *page, const runs_t *runs)
                            : text_of_bytes((int64_t)values[v], text, sizeof text));
         }
     }
-    page_table(page, table, 1);
+    page_table(page, table, PAGE_KEYED);
 }
 
 void runs_traffic(page_t *page, const runs_t *runs)

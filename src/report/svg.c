@@ -106,9 +106,10 @@ static void svg_thin_ticks(svg_axis_t *axis)
 
 static void svg_begin(const char *title, double width, double height, FILE *file)
 {
-    fprintf(file,
-            "<svg class=\"chart\" role=\"img\" viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" height=\"%.0f\" aria-label=\"",
-            width, height, width, height);
+    fprintf(
+        file,
+        "<svg class=\"chart%s\" role=\"img\" viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" height=\"%.0f\" aria-label=\"",
+        width >= SVG_WIDTH ? " full" : "", width, height, width, height);
     html_escape(title, file);
     fputs("\">\n", file);
 }
@@ -462,6 +463,7 @@ static void svg_draw_bar(const svg_bars_t *bars, const svg_bar_t *bar, const svg
         end = fmax(end, svg_at(axis, bar->high));
     }
     if (!isnan(bar->mark)) {
+        svg_segment(svg_at(axis, bar->mark), y - 2, svg_at(axis, bar->mark), y + SVG_BAR + 2, "halo", file);
         svg_segment(svg_at(axis, bar->mark), y - 2, svg_at(axis, bar->mark), y + SVG_BAR + 2, "mark", file);
         end = fmax(end, svg_at(axis, bar->mark));
     }
@@ -534,10 +536,10 @@ static void svg_heat_row(const double *value, int32_t n, double most, int decima
         const double share = most > 0 && value[j] > 0 ? value[j] / most : 0, x = left + j * cell;
         fprintf(file,
                 "<rect class=\"heat\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill-opacity=\"%.2f\"/>\n",
-                x, y, cell - 1, height - 1, share * 0.9 + 0.05);
+                x, y, cell - 1, height - 1, share * 0.6 + 0.04);
         if (numbers && !isnan(value[j])) {
             snprintf(text, sizeof text, "%.*f", decimals, value[j]);
-            svg_text(x + cell / 2, y + height / 2 + 4, share > 0.5 ? "t m on-heat" : "t m", text, file);
+            svg_text(x + cell / 2, y + height / 2 + 4, "t m", text, file);
         }
     }
 }

@@ -81,9 +81,9 @@ def check_page(checks, page, what):
 
 def check_numbers(checks, page, text, runs, what):
     """The headline and the tables against summary.json."""
-    rows = page.table("run", "policy")
-    checks.equal(len(rows), len(runs), what, "a row a run")
-    for letter, row, run in zip("ABCDEFGH", rows, runs):
+    rows, results = page.table("run", "policy"), page.table("run", "link")
+    checks.equal([len(rows), len(results)], [len(runs)] * 2, what, "a row a run")
+    for letter, row, result, run in zip("ABCDEFGH", rows, results, runs):
         s = run.summary
         who = "%s %s:" % (what, row["run"])
         checks.equal(row["run"][0], letter, who, "letter")
@@ -92,8 +92,10 @@ def check_numbers(checks, page, text, runs, what):
         checks.equal(row["hits"], "%.1f %%" % (100 * s["hit_rate"]), who, "hit rate")
         checks.equal(row["saved"], "%.1f %%" % (100 * (1 - s["fetched_rows"] / s["remote_rows"])), who, "saved")
         seconds = sum(s["epoch_seconds"]) / len(s["epoch_seconds"])
-        checks.that(abs(float(row["epoch s"]) - seconds) < 0.006, who, "epoch", row["epoch s"], seconds)
-        checks.equal(row["test"], "%.3f" % s["test"], who, "test accuracy")
+        checks.that(abs(float(result["epoch s"]) - seconds) < 0.006, who, "epoch", result["epoch s"], seconds)
+        checks.equal(result["test"], "%.3f" % s["test"], who, "test accuracy")
+        checks.equal(result["loss"], "%.4f" % s["loss"][-1], who, "loss")
+        checks.equal(result.get("asked", "0"), grouped(s["decisions"]["asked"]), who, "decisions")
         line = [l for l in text.splitlines() if l.startswith(letter + " ")]
         checks.that(line and grouped(s["fetched_rows"]) in line[0], who, "the text says the same", line[:1])
     for thread in ("loader", "compute"):
@@ -101,10 +103,12 @@ def check_numbers(checks, page, text, runs, what):
             for part, seconds in run.summary["time"][thread].items():
                 found = float(row[part].split()[0])
                 checks.that(abs(found - seconds) < 0.006, what, row[thread + " thread"], part, found, seconds)
-    for row in page.table("run", "decider", "asked"):
-        counts = runs[ord(row["run"][0]) - ord("A")].summary["decisions"]
-        for key in ("asked", "answered", "applied", "replaced", "kept", "late", "invalid", "failed"):
-            checks.equal(row[key], grouped(counts[key]), what, row["run"], key)
+    for row in page.table("decisions"):
+        key = row["decisions"].replace(" ", "_")
+        for head, cell in row.items():
+            if key in ("asked", "answered", "applied", "replaced", "kept", "nothing_stale", "late", "invalid", "failed") and head != "decisions":
+                found = runs[ord(head[0]) - ord("A")].summary["decisions"][key]
+                checks.equal(cell, grouped(found), what, head, key)
 
 
 def check_bound(checks, page, runs, what):
@@ -228,9 +232,9 @@ def check_damage(checks, folder, good):
 
 
 def check_usage(checks, folder, good):
-    for code, reason, arguments in ((2, "RUN", []), (3, "config.json", [os.path.join(folder, "nothing")]), (3, "config.json", [folder]),
+    for code, reason, arguments in ((2, "RUN", []), (3, "cannot be opened", [os.path.join(folder, "nothing")]), (3, "config.json", [folder]),
                                     (2, "outptu", [good, "--outptu", "x"]), (3, "cannot be made", [good, "-o", folder + "/no/x.html"]),
-                                    (2, "unexpected argument", [good] * 27)):
+                                    (2, "at most 26", [good] * 27), (2, "unexpected argument", [good] * 65)):
         done = report(*arguments)
         checks.equal(done.returncode, code, arguments, "exit code", done.stderr)
         checks.that(reason in done.stderr, arguments, "reason", done.stderr)

@@ -1,0 +1,28 @@
+/* What `rudder replay --json` wrote, for reports: policies by capacity, against the bound. */
+#ifndef RUDDER_REPORT_REPLAYS_H
+#define RUDDER_REPORT_REPLAYS_H
+
+#include "report/page.h"
+#include "report/read.h"
+
+/* One policy with one decider and capacity, on one trace or summed over the ranks of a run. */
+typedef struct replay_row {
+    char trace[256], policy[64], start[64], decider[64], rank[16];
+    int64_t capacity_rows, remote_rows, hit_rows, fetched_rows, fill_rows;
+    double bound_rows, epoch_seconds, bytes, asked, replaced, memory_bytes, window_mean; /* NAN: not known */
+} replay_row_t;
+
+typedef struct replay {
+    char path[FILES_MAX_PATH];
+    cJSON *file;
+    int64_t n_rows;
+    replay_row_t *row;
+} replay_t;
+
+/* Reads a file. Errors: IO, DATA (with file, row and reason), MEMORY. */
+rudder_status_t replay_read(const char *path, replay_t *replay, rudder_error_t *error);
+void replay_free(replay_t *replay);
+/* Errors: MEMORY. */
+rudder_status_t replay_report(page_t *page, const replay_t *replay, rudder_error_t *error);
+
+#endif
