@@ -19,9 +19,9 @@
 
 typedef struct train_options {
     int64_t ranks, epochs, batch, hidden, threads, depth, seed, period, deadline_ms, late_after, agent_memory,
-        agent_nice, max_message;
+        agent_nice, max_message, window_memory;
     double rate, dropout, alpha, deadline;
-    const char *fanout, *capacity, *policy, *start, *decider, *fallback, *model, *link, *run_dir, *name;
+    const char *fanout, *capacity, *policy, *start, *decider, *fallback, *model, *link, *run_dir, *name, *window;
     int order, mode, answer, eval, record;
 } train_options_t;
 
@@ -64,12 +64,22 @@ static const option_spec_t train_specs[] = {
 
     {"Buffer", 0, OPTION_HEADING, 0, NULL, NULL, NULL, 0, 0, NULL, NULL},
     {"policy", 'p', OPTION_STRING, FIELD(policy), "lfu", "NAME",
-     "Which rows leave and enter: lfu, static, score, none (no buffer).", 0, 0, NULL, NULL},
+     "Which rows leave and enter: lookahead (knows the next minibatches), mix, lfu, lru, sieve, score, static, none "
+     "(no "
+     "buffer).",
+     0, 0, NULL, NULL},
     {"capacity", 'c', OPTION_STRING, FIELD(capacity), "25%", "25%|ROWS|64MiB",
      "Size of the buffer: a share of the part's halo (25% or 0.25), rows, or bytes.", 0, 0, NULL, "prefetch-fraction"},
     {"start", 0, OPTION_STRING, FIELD(start), NULL, "NAME",
-     "What is in the buffer at the start: empty, degree, random. Unset: what suits the policy.", 0, 0, NULL,
-     "prefetcher-init"},
+     "What is in the buffer at the start: empty, degree, random, presample (used most in sampled minibatches), vip "
+     "(used "
+     "most by a computed probability), file:PATH (lines \"id weight\", ids of the graph). Unset: what suits the "
+     "policy.",
+     0, 0, NULL, "prefetcher-init"},
+    {"window", 'w', OPTION_STRING, FIELD(window), "auto", "auto|N",
+     "Minibatches that lookahead looks ahead: as many as help it, or a number.", 0, 0, NULL, NULL},
+    {"window-memory", 0, OPTION_BYTES, FIELD(window_memory), "512MiB", "BYTES",
+     "Most memory that minibatches sampled ahead may hold, in each rank; the window shrinks to fit.", 0, 0, NULL, NULL},
     {"alpha", 0, OPTION_FLOAT, FIELD(alpha), "0.005", "RATE", "Decay of the score policy, a minibatch without a hit.",
      1e-6, 0.999, NULL, NULL},
     {"period", 0, OPTION_INT, FIELD(period), "16", "N", "Minibatches in a window, after which the decider is asked.", 1,
@@ -172,8 +182,37 @@ static rudder_status_t train_read_capacity(const char *text, train_capacity_t *c
     return text_bytes(text, "--capacity", &capacity->bytes, error);
 }
 
-/* *path: memory for the model's path. */
-static rudder_status_t train_read_options(const train_options_t *options, const char *parts, char *path, size_t size,
+/* "auto" or a number, which is part of the policy's name in the library: lookahead:N. policy[size]: memory for that. */
+static rudder_status_t train_read_window(const train_options_t *options, train_config_t *config, char *policy,
+                                         size_t size, rudder_error_t *error)
+{
+    static const char prefix[] = "lookahead:";
+    if (strncmp(options->policy, prefix, sizeof prefix - 1) == 0) {
+        RUDDER_TRY(
+            text_int(options->policy + sizeof prefix - 1, "--policy lookahead:N", 1, 1000000, &config->window, error));
+    }
+    if (strcmp(options->window, "auto") == 0) {
+        return RUDDER_OK;
+    }
+    if (text_int(options->window, "--window", 1, 1000000, &config->window, error) != RUDDER_OK) {
+        return RUDDER_FAIL(error, RUDDER_E_USAGE, "--window: expected auto or a number from 1 to 1000000, found \"%s\"",
+                           options->window);
+    }
+    if (strcmp(options->policy, "lookahead") != 0) {
+        return RUDDER_FAIL(error, RUDDER_E_USAGE, "--window %s: expected --policy lookahead, found %s", options->window,
+                           options->policy);
+    }
+    snprintf(policy, size, "%s%lld", prefix, (long long)config->window);
+    config->policy = policy;
+    return RUDDER_OK;
+}
+
+/* Memory for texts that options are made into. */
+typedef struct train_texts {
+    char model[4096], policy[32];
+} train_texts_t;
+
+static rudder_status_t train_read_options(const train_options_t *options, const char *parts, train_texts_t *texts,
                                           train_config_t *config, rudder_error_t *error)
 {
     *config = (train_config_t){
@@ -207,16 +246,18 @@ static rudder_status_t train_read_options(const train_options_t *options, const 
         .deadline = options->deadline,
         .max_message = options->max_message,
         .record = options->record,
+        .window_memory = options->window_memory,
     };
     RUDDER_TRY(train_read_fanout(options->fanout, config, error));
     RUDDER_TRY(train_read_capacity(options->capacity, &config->capacity, error));
+    RUDDER_TRY(train_read_window(options, config, texts->policy, sizeof texts->policy, error));
     RUDDER_TRY(link_parse(options->link, &config->link, error));
     if (config->decider != NULL && strcmp(config->decider, "llm") == 0) {
         /* A model by name that was never fetched; a path is looked at later, and no reason to end the training. */
-        if (models_path(config->model, path, size, error) != RUDDER_OK) {
+        if (models_path(config->model, texts->model, sizeof texts->model, error) != RUDDER_OK) {
             return error->status = RUDDER_E_USAGE;
         }
-        config->model = path;
+        config->model = texts->model;
     }
     return RUDDER_OK;
 }
@@ -308,13 +349,13 @@ int cli_train(int argc, char **argv)
     train_config_t config;
     rudder_error_t error;
     const char *parts;
-    char model[4096];
+    train_texts_t texts;
     int32_t n_arguments;
     int exit_code, ranks;
     if (!cli_options(&train_command, argc, argv, &options, &parts, &n_arguments, &exit_code)) {
         return exit_code;
     }
-    if (train_read_options(&options, parts, model, sizeof model, &config, &error) != RUDDER_OK) {
+    if (train_read_options(&options, parts, &texts, &config, &error) != RUDDER_OK) {
         return cli_fail(&error);
     }
     if (launch_is_rank()) {

@@ -164,6 +164,27 @@ static void summary_epochs_json(json_t *json, const train_result_t *result)
     json_double(json, "test", result->test);
 }
 
+/* What went between a rank and each other one, and in all. */
+static void summary_traffic_json(json_t *json, const char *key_all, const char *key, const train_result_t *result,
+                                 int32_t rank, int out)
+{
+    const int64_t *traffic = result->traffic + (2 * (int64_t)rank + out) * result->ranks;
+    int64_t all = 0;
+    json_array(json, key);
+    for (int32_t r = 0; r < result->ranks; r++) {
+        json_int(json, NULL, traffic[r]);
+        all += traffic[r];
+    }
+    json_end_array(json);
+    json_int(json, key_all, all);
+}
+
+/* Minibatches that were announced when one was planned, on average. */
+static double summary_window(const train_counts_t *counts)
+{
+    return counts->minibatches > 0 ? (double)counts->window / (double)counts->minibatches : 0;
+}
+
 static rudder_status_t summary_rank_json(json_t *json, const train_result_t *result, const train_rank_t *rank,
                                          rudder_error_t *error)
 {
@@ -185,8 +206,10 @@ static rudder_status_t summary_rank_json(json_t *json, const train_result_t *res
     json_int(json, "start_rows", rank->start_rows);
     json_int(json, "entered_rows", rank->stats.entered_rows);
     json_int(json, "untracked_rows", rank->stats.untracked_rows);
-    json_int(json, "traffic_in_bytes", rank->traffic_in);
-    json_int(json, "traffic_out_bytes", rank->traffic_out);
+    summary_traffic_json(json, "traffic_in_bytes", "traffic_in_by_rank", result, rank->rank, 0);
+    summary_traffic_json(json, "traffic_out_bytes", "traffic_out_by_rank", result, rank->rank, 1);
+    json_double(json, "window_mean", summary_window(&rank->counts));
+    json_int(json, "window_max", rank->counts.most_window);
     json_int(json, "library_bytes", rank->library_bytes);
     json_int(json, "loader_bytes", rank->loader_bytes);
     json_int(json, "peak_rss_bytes", rank->peak_rss_bytes);
@@ -239,6 +262,9 @@ rudder_status_t summary_write(const train_result_t *result, const summary_choice
     json_int(&json, "row_bytes", result->row_bytes);
     summary_rows_json(&json, &total.counts);
     json_int(&json, "start_rows", total.start_rows);
+    json_double(&json, "window_mean", summary_window(&total.counts));
+    json_int(&json, "window_max", total.counts.most_window);
+    json_double(&json, "window_cut_share", summary_share(total.counts.cut, total.counts.minibatches));
     summary_epochs_json(&json, result);
     json_double(&json, "seconds", result->seconds);
     summary_times_json(&json, &total.times);
@@ -361,11 +387,31 @@ static rudder_status_t summary_table(const train_result_t *result, int times, FI
     return status;
 }
 
+/* How far was looked ahead, and what the limit of memory did to that. */
+static rudder_status_t summary_print_window(const train_result_t *result, FILE *file, rudder_error_t *error)
+{
+    summary_total_t total;
+    RUDDER_TRY(summary_sum(result, &total, error));
+    const train_counts_t *counts = &total.counts;
+    if (counts->most_window > 0 || counts->cut > 0) {
+        fprintf(file, "\nwindow: %.1f minibatches ahead, at most %lld", summary_window(counts),
+                (long long)counts->most_window);
+        if (counts->cut > 0) {
+            fprintf(file, "; cut short by --window-memory for %.0f %% of the minibatches",
+                    100 * summary_share(counts->cut, counts->minibatches));
+        }
+        fputc('\n', file);
+    }
+    free(total.latency_ms);
+    return RUDDER_OK;
+}
+
 rudder_status_t summary_print(const train_result_t *result, FILE *file, rudder_error_t *error)
 {
     RUDDER_TRY(summary_table(result, 0, file, error));
     fputc('\n', file);
     RUDDER_TRY(summary_table(result, 1, file, error));
+    RUDDER_TRY(summary_print_window(result, file, error));
     if (!isnan(result->test)) {
         fprintf(file, "\naccuracy: validation %.4f, test %.4f\n", result->valid, result->test);
     }

@@ -36,10 +36,10 @@ static rudder_status_t train_step(train_t *train, int64_t epoch, train_counts_t 
     if (loaded == NULL) {
         return RUDDER_FAIL(error, RUDDER_E_INTERNAL, "the loader ended before the training");
     }
-    const minibatch_t *minibatch = &loaded->minibatch;
+    const minibatch_t *minibatch = &loaded->sampled.minibatch;
     lap(&train->mark, &times.wait);
 
-    const float scale = loaded->labelled > 0 ? 1.0F / (float)loaded->labelled : 0;
+    const float scale = loaded->sampled.labelled > 0 ? 1.0F / (float)loaded->sampled.labelled : 0;
     RUDDER_TRY(train_grow_d_logits(train, minibatch->n_seeds, error));
     RUDDER_TRY(sage_forward(train->sage, minibatch, loaded->x, 1, &logits, error));
     double sum = loss_cross_entropy(logits, minibatch->label, minibatch->n_seeds, train->parts.n_classes, scale,
@@ -54,7 +54,7 @@ static rudder_status_t train_step(train_t *train, int64_t epoch, train_counts_t 
     lap(&train->mark, &times.step);
 
     *loss = sum;
-    *labelled = loaded->labelled;
+    *labelled = loaded->sampled.labelled;
     train_counts_add(counts, &loaded->counts);
     train_times_add(&times, &loaded->times, 1);
     run_log_step(&train->log, epoch, minibatch->step, *labelled > 0 ? sum / (double)*labelled : 0, &loaded->counts,

@@ -31,11 +31,9 @@ struct loader {
     rudder_status_t status; /* of the thread; read after the ring has ended */
     rudder_error_t error;
 
-    int64_t steps_per_epoch, next; /* next: the minibatch that is loaded next, over all epochs */
-    int64_t *order;
-    uint64_t *scratch;
-    int64_t *seeds;
-    space_t remote_id, remote_at, remote_rows, miss_rows, fill_rows;
+    ahead_t *ahead;
+    int64_t next; /* the minibatch that is loaded next, over all epochs */
+    space_t remote_rows, miss_rows, fill_rows;
     size_t row_bytes;
     int64_t round_rows, start_rows;
     int64_t timed; /* minibatches whose times were recorded */
@@ -88,17 +86,12 @@ rudder_status_t loader_open(const loader_config_t *config, loader_t **out, rudde
         free(loader);
         return status;
     }
-    const int64_t n_train = config->parts->n_train;
-    loader->steps_per_epoch = (n_train + config->seeds_per_step - 1) / config->seeds_per_step;
-    loader->row_bytes = (size_t)config->parts->n_feat * sizeof(float);
+    loader->row_bytes = (size_t)config->ahead.parts->n_feat * sizeof(float);
     loader->round_rows = LOADER_ROUND_BYTES / (int64_t)loader->row_bytes + 1;
     loader->slot = calloc((size_t)loader_slots(config), sizeof *loader->slot);
-    loader->order = malloc((size_t)n_train * sizeof *loader->order);
-    loader->scratch = malloc((size_t)n_train * sizeof *loader->scratch);
-    loader->seeds = malloc((size_t)n_train * sizeof *loader->seeds);
-    if (loader->slot == NULL || loader->order == NULL || loader->scratch == NULL || loader->seeds == NULL) {
-        status =
-            RUDDER_FAIL(error, RUDDER_E_MEMORY, "no memory for the order of %lld training nodes", (long long)n_train);
+    status = loader->slot == NULL ? RUDDER_FAIL(error, RUDDER_E_MEMORY, "no memory for the loader")
+                                  : ahead_open(&config->ahead, &loader->ahead, error);
+    if (status != RUDDER_OK) {
         loader_close(loader);
         return status;
     }
@@ -112,15 +105,12 @@ void loader_close(loader_t *loader)
         return;
     }
     for (int32_t i = 0; loader->slot != NULL && i < loader_slots(&loader->config); i++) {
-        minibatch_free(&loader->slot[i].minibatch);
+        sampled_free(&loader->slot[i].sampled);
         free(loader->slot[i].x);
     }
     free(loader->slot);
-    free(loader->order);
-    free(loader->scratch);
-    free(loader->seeds);
-    space_t *spaces[] = {&loader->remote_id, &loader->remote_at, &loader->remote_rows, &loader->miss_rows,
-                         &loader->fill_rows};
+    ahead_close(loader->ahead);
+    space_t *spaces[] = {&loader->remote_rows, &loader->miss_rows, &loader->fill_rows};
     for (size_t i = 0; i < sizeof spaces / sizeof *spaces; i++) {
         free(spaces[i]->data);
     }
@@ -132,58 +122,18 @@ void loader_close(loader_t *loader)
 static void loader_serve(void *context, const int64_t *ids, int64_t n, void *rows)
 {
     const loader_t *loader = context;
-    const char *feat = (const char *)loader->config.part->feat;
-    const int64_t begin = loader->config.part->begin;
+    const char *feat = (const char *)loader->config.ahead.part->feat;
+    const int64_t begin = loader->config.ahead.part->begin;
     for (int64_t i = 0; i < n; i++) {
         memcpy((char *)rows + (size_t)i * loader->row_bytes, feat + (size_t)(ids[i] - begin) * loader->row_bytes,
                loader->row_bytes);
     }
 }
 
-/* This rank's seeds of a step, the number of labelled seeds of all ranks, and how many seeds there are in all. */
-static int64_t loader_seeds(loader_t *loader, int64_t step, int64_t *labelled, int64_t *all)
-{
-    const parts_t *parts = loader->config.parts;
-    const part_t *part = loader->config.part;
-    const int64_t begin = step * loader->config.seeds_per_step;
-    const int64_t most = begin + loader->config.seeds_per_step;
-    const int64_t end = most < parts->n_train ? most : parts->n_train;
-    int64_t n = 0;
-    *labelled = 0;
-    for (int64_t i = begin; i < end; i++) {
-        const int64_t id = parts->train_id[loader->order[i]];
-        *labelled += parts->train_label[loader->order[i]] != -1;
-        if (id >= part->begin && id < part->end) {
-            loader->seeds[n++] = id;
-        }
-    }
-    *all = end - begin;
-    return n;
-}
-
-/* The minibatch's remote ids, in order of appearance, and where their rows belong in x. */
-static rudder_status_t loader_split(loader_t *loader, const minibatch_t *minibatch, int64_t *n_remote,
-                                    rudder_error_t *error)
-{
-    const size_t most = (size_t)minibatch->n_input * sizeof(int64_t);
-    RUDDER_TRY(loader_space(&loader->remote_id, most, error));
-    RUDDER_TRY(loader_space(&loader->remote_at, most, error));
-    const int64_t begin = loader->config.part->begin, end = loader->config.part->end;
-    int64_t *id = loader->remote_id.data, *at = loader->remote_at.data, n = 0;
-    for (int64_t i = 0; i < minibatch->n_input; i++) {
-        if (minibatch->input[i] < begin || minibatch->input[i] >= end) {
-            id[n] = minibatch->input[i];
-            at[n++] = i;
-        }
-    }
-    *n_remote = n;
-    return RUDDER_OK;
-}
-
 /* Memory for the minibatch's rows; a little more than needed, so that it is made anew a few times only. */
 static rudder_status_t loader_grow_x(loader_t *loader, loaded_t *loaded, rudder_error_t *error)
 {
-    const int64_t n = loaded->minibatch.n_input * loader->config.parts->n_feat;
+    const int64_t n = loaded->sampled.minibatch.n_input * loader->config.ahead.parts->n_feat;
     if (n > loaded->x_capacity) {
         space_t space = {0};
         free(loaded->x);
@@ -197,36 +147,36 @@ static rudder_status_t loader_grow_x(loader_t *loader, loaded_t *loaded, rudder_
 }
 
 /* All rows of the minibatch into x: owned ones from the mapped features, remote ones from where the buffer put them. */
-static rudder_status_t loader_gather(loader_t *loader, loaded_t *loaded, int64_t n_remote, rudder_error_t *error)
+static rudder_status_t loader_gather(loader_t *loader, loaded_t *loaded, rudder_error_t *error)
 {
     const size_t row = loader->row_bytes;
-    const minibatch_t *minibatch = &loaded->minibatch;
-    const int64_t *input = minibatch->input, *at = loader->remote_at.data, n = minibatch->n_input;
-    const int64_t begin = loader->config.part->begin;
-    const char *feat = (const char *)loader->config.part->feat, *remote = loader->remote_rows.data;
+    const minibatch_t *minibatch = &loaded->sampled.minibatch;
+    const int64_t *input = minibatch->input, n = minibatch->n_input;
+    const int64_t begin = loader->config.ahead.part->begin, end = loader->config.ahead.part->end;
+    const char *feat = (const char *)loader->config.ahead.part->feat, *remote = loader->remote_rows.data;
     RUDDER_TRY(loader_grow_x(loader, loaded, error));
     char *x = (char *)loaded->x;
     int64_t r = 0;
     for (int64_t i = 0; i < n; i++) {
-        if (r < n_remote && at[r] == i) {
-            memcpy(x + (size_t)i * row, remote + (size_t)r++ * row, row);
-        } else {
+        if (input[i] >= begin && input[i] < end) {
             memcpy(x + (size_t)i * row, feat + (size_t)(input[i] - begin) * row, row);
+        } else {
+            memcpy(x + (size_t)i * row, remote + (size_t)r++ * row, row);
         }
     }
     return RUDDER_OK;
 }
 
 /* The misses are here: completes the plan and, for a minibatch, hands it over. */
-static rudder_status_t loader_complete(loader_t *loader, rudder_plan_t *plan, loaded_t *loaded, int64_t n_remote,
-                                       rudder_error_t *error)
+static rudder_status_t loader_complete(loader_t *loader, rudder_plan_t *plan, loaded_t *loaded, rudder_error_t *error)
 {
+    const int64_t n_remote = loaded != NULL ? loaded->sampled.n_remote : 0;
     RUDDER_TRY(loader_space(&loader->remote_rows, (size_t)n_remote * loader->row_bytes, error));
-    RUDDER_TRY(rudder_complete(loader->config.handle, plan, loader->miss_rows.data, loader->row_bytes,
+    RUDDER_TRY(rudder_complete(loader->config.ahead.handle, plan, loader->miss_rows.data, loader->row_bytes,
                                loader->remote_rows.data, error));
     lap(&loader->mark, &loader->now.complete);
     if (loaded != NULL) {
-        RUDDER_TRY(loader_gather(loader, loaded, n_remote, error));
+        RUDDER_TRY(loader_gather(loader, loaded, error));
         lap(&loader->mark, &loader->now.gather);
         loaded->times = loader->now;
         train_times_add(&loader->total, &loader->now, 1);
@@ -236,9 +186,24 @@ static rudder_status_t loader_complete(loader_t *loader, rudder_plan_t *plan, lo
     return RUDDER_OK;
 }
 
+static void loader_count(const loader_t *loader, loaded_t *loaded, int64_t n_miss, int64_t n_fill)
+{
+    const sampled_t *sampled = &loaded->sampled;
+    loaded->counts = (train_counts_t){.minibatches = 1,
+                                      .seeds = sampled->minibatch.n_seeds,
+                                      .input = sampled->minibatch.n_input,
+                                      .remote = sampled->n_remote,
+                                      .hit = sampled->n_remote - n_miss,
+                                      .miss = n_miss,
+                                      .fill = n_fill,
+                                      .bytes = (n_miss + n_fill) * (int64_t)loader->row_bytes,
+                                      .window = sampled->window,
+                                      .most_window = sampled->window,
+                                      .cut = sampled->cut};
+}
+
 /* Fetches what a plan asks for: misses in as many rounds as they need, then fill rows while the trainer goes on. */
-static rudder_status_t loader_fetch(loader_t *loader, rudder_plan_t *plan, loaded_t *loaded, int64_t n_remote,
-                                    rudder_error_t *error)
+static rudder_status_t loader_fetch(loader_t *loader, rudder_plan_t *plan, loaded_t *loaded, rudder_error_t *error)
 {
     const int64_t *ids;
     int64_t n_miss, n_fill, done = 0;
@@ -248,14 +213,7 @@ static rudder_status_t loader_fetch(loader_t *loader, rudder_plan_t *plan, loade
     RUDDER_TRY(loader_space(&loader->miss_rows, (size_t)n_miss * loader->row_bytes, error));
     RUDDER_TRY(loader_space(&loader->fill_rows, (size_t)fill_round * loader->row_bytes, error));
     if (loaded != NULL) {
-        loaded->counts = (train_counts_t){.minibatches = 1,
-                                          .seeds = loaded->minibatch.n_seeds,
-                                          .input = loaded->minibatch.n_input,
-                                          .remote = n_remote,
-                                          .hit = n_remote - n_miss,
-                                          .miss = n_miss,
-                                          .fill = n_fill,
-                                          .bytes = n * (int64_t)loader->row_bytes};
+        loader_count(loader, loaded, n_miss, n_fill);
     } else {
         loader->start_rows += n;
     }
@@ -271,22 +229,22 @@ static rudder_status_t loader_fetch(loader_t *loader, rudder_plan_t *plan, loade
         lap(&loader->mark, &loader->now.exchange);
         done += count;
         if (!completed && done >= n_miss) {
-            RUDDER_TRY(loader_complete(loader, plan, loaded, n_remote, error));
+            RUDDER_TRY(loader_complete(loader, plan, loaded, error));
             completed = 1;
         }
         if (!missing && count > 0) {
-            RUDDER_TRY(rudder_fill(loader->config.handle, plan, rows, loader->row_bytes, count, error));
+            RUDDER_TRY(rudder_fill(loader->config.ahead.handle, plan, rows, loader->row_bytes, count, error));
             lap(&loader->mark, &loader->now.complete);
         }
     }
     return RUDDER_OK;
 }
 
-/* The times of the minibatch that is, or was last, in a slot: known when the compute thread has released it. */
+/* The times of the minibatch that a slot holds, or held last: known when the compute thread has released it. */
 static rudder_status_t loader_record_times(loader_t *loader, const loaded_t *loaded, rudder_error_t *error)
 {
     const train_times_t *loading = &loaded->times;
-    const trace_times_t times = {.sample = (float)loading->sample,
+    const trace_times_t times = {.sample = (float)loaded->sampled.seconds,
                                  .plan = (float)loading->plan,
                                  .exchange = (float)loading->exchange,
                                  .complete = (float)loading->complete,
@@ -297,12 +255,14 @@ static rudder_status_t loader_record_times(loader_t *loader, const loaded_t *loa
 }
 
 /* Records what was planned. */
-static rudder_status_t loader_record(loader_t *loader, const rudder_plan_t *plan, int64_t n_remote,
+static rudder_status_t loader_record(loader_t *loader, const rudder_plan_t *plan, const loaded_t *loaded,
                                      rudder_error_t *error)
 {
     const int64_t *ids;
-    trace_minibatch_t minibatch = {
-        .ids = loader->remote_id.data, .n = n_remote, .times = {NAN, NAN, NAN, NAN, NAN, NAN, NAN}};
+    trace_minibatch_t minibatch = {.ids = loaded->sampled.remote,
+                                   .n = loaded->sampled.n_remote,
+                                   .announced = (int32_t)loaded->sampled.window,
+                                   .times = {NAN, NAN, NAN, NAN, NAN, NAN, NAN}};
     rudder_plan_fetch(plan, &ids, &minibatch.miss, &minibatch.fill);
     return record_add(loader->config.record, &minibatch, error);
 }
@@ -310,43 +270,32 @@ static rudder_status_t loader_record(loader_t *loader, const rudder_plan_t *plan
 /* Loads the next minibatch into a free slot of the ring. */
 static rudder_status_t loader_step(loader_t *loader, rudder_error_t *error)
 {
-    const int64_t epoch = loader->next / loader->steps_per_epoch, step = loader->next % loader->steps_per_epoch;
     loaded_t *loaded = &loader->slot[ring_free_slot(&loader->ring)];
     lap(&loader->mark, &loader->now.idle);
-    rudder_times_t told = {.wait = loaded->wait, .compute = loaded->compute};
     if (loader->next >= loader_slots(&loader->config)) {
         RUDDER_TRY(loader_record_times(loader, loaded, error));
     }
-
-    if (step == 0) {
-        seeds_epoch(&loader->config.seeds, epoch, loader->order, loader->scratch);
-    }
-    int64_t all, n_remote;
-    const int64_t n_seeds = loader_seeds(loader, step, &loaded->labelled, &all);
-    RUDDER_TRY(
-        sampler_sample(loader->config.sampler, epoch, loader->next, loader->seeds, n_seeds, &loaded->minibatch, error));
-    loaded->minibatch.n_seeds_total = all;
-    lap(&loader->mark, &loader->now.sample);
-    told.sample = loader->now.sample;
+    rudder_times_t told = {.wait = loaded->wait, .compute = loaded->compute};
+    RUDDER_TRY(ahead_next(loader->ahead, &loaded->sampled, &loader->mark, &loader->now, error));
+    told.sample = loaded->sampled.seconds;
 
     rudder_plan_t *plan;
-    RUDDER_TRY(loader_split(loader, &loaded->minibatch, &n_remote, error));
-    RUDDER_TRY(rudder_plan_begin(loader->config.handle, 0, loader->remote_id.data, n_remote, &plan, error));
+    RUDDER_TRY(rudder_plan_begin(loader->config.ahead.handle, 0, loaded->sampled.remote, loaded->sampled.n_remote,
+                                 &plan, error));
     lap(&loader->mark, &loader->now.plan);
-    RUDDER_TRY(loader_record(loader, plan, n_remote, error));
+    RUDDER_TRY(loader_record(loader, plan, loaded, error));
     lap(&loader->mark, &loader->now.gather);
     const double fetch_begin = loader->mark;
     loader->next++;
-    RUDDER_TRY(loader_fetch(loader, plan, loaded, n_remote, error));
+    RUDDER_TRY(loader_fetch(loader, plan, loaded, error));
     told.fetch = loader->mark - fetch_begin;
-    return rudder_report_times(loader->config.handle, &told);
+    return rudder_report_times(loader->config.ahead.handle, &told);
 }
 
 static void *loader_run(void *context)
 {
     loader_t *loader = context;
-    const int64_t steps = loader->config.epochs * loader->steps_per_epoch;
-    while (loader->next < steps && loader->status == RUDDER_OK) {
+    while (loader->next < loader->config.ahead.minibatches && loader->status == RUDDER_OK) {
         loader->status = loader_step(loader, &loader->error);
     }
     ring_end(&loader->ring);
@@ -357,9 +306,9 @@ rudder_status_t loader_start(loader_t *loader, rudder_error_t *error)
 {
     rudder_plan_t *plan;
     loader->mark = clock_seconds();
-    RUDDER_TRY(rudder_plan_start(loader->config.handle, 0, &plan, error));
+    RUDDER_TRY(rudder_plan_start(loader->config.ahead.handle, 0, &plan, error));
     lap(&loader->mark, &loader->now.plan);
-    RUDDER_TRY(loader_fetch(loader, plan, NULL, 0, error));
+    RUDDER_TRY(loader_fetch(loader, plan, NULL, error));
     if (loader->config.threaded) {
         const int status = pthread_create(&loader->thread, NULL, loader_run, loader);
         if (status != 0) {
@@ -374,7 +323,7 @@ rudder_status_t loader_next(loader_t *loader, loaded_t **loaded, rudder_error_t 
     *loaded = NULL;
     if (!loader->config.threaded) {
         loader->mark = clock_seconds();
-        if (loader->next == loader->config.epochs * loader->steps_per_epoch) {
+        if (loader->next == loader->config.ahead.minibatches) {
             return RUDDER_OK;
         }
         RUDDER_TRY(loader_step(loader, error));
@@ -409,8 +358,8 @@ rudder_status_t loader_finish(loader_t *loader, train_times_t *times, int64_t *b
     loader->now = (train_times_t){0};
     *times = loader->total;
     times->wall = times->sample + times->plan + times->exchange + times->complete + times->gather + times->idle;
-    *bytes = (int64_t)(loader->remote_id.bytes + loader->remote_at.bytes + loader->remote_rows.bytes +
-                       loader->miss_rows.bytes + loader->fill_rows.bytes);
+    *bytes = (int64_t)(loader->remote_rows.bytes + loader->miss_rows.bytes + loader->fill_rows.bytes) +
+             ahead_most_bytes(loader->ahead);
     for (int32_t i = 0; i < slots; i++) {
         *bytes += loader->slot[i].x_capacity * (int64_t)sizeof(float);
     }

@@ -9,18 +9,15 @@
 
 #include "comm/exchange.h"
 #include "partition/partition.h"
-#include "rudder/rudder.h"
-#include "sample/sampler.h"
-#include "sample/seeds.h"
+#include "train/ahead.h"
 #include "train/record.h"
 #include "train/train.h"
 
 /* A minibatch ready to train on; valid until it is released. */
 typedef struct loaded {
-    minibatch_t minibatch;
+    sampled_t sampled;
     float *x;           /* [n_input][n_feat] */
     int64_t x_capacity; /* in floats */
-    int64_t labelled;   /* seeds of all ranks that have a label */
     train_counts_t counts;
     train_times_t times;  /* the loader's parts; fill rows are fetched after the hand-over, so they count in the next */
     double wait, compute; /* seconds, set by the compute thread before it releases the minibatch */
@@ -28,14 +25,9 @@ typedef struct loaded {
 
 /* All pointers outlive the loader, which alone uses the handle, the sampler and the exchange while it runs. */
 typedef struct loader_config {
-    const parts_t *parts;
-    const part_t *part;
+    ahead_config_t ahead; /* parts, handle, sampler, what is sampled */
     exchange_t *exchange;
-    sampler_t *sampler;
-    rudder_t *handle;
     record_t *record;
-    seeds_config_t seeds;
-    int64_t epochs, seeds_per_step; /* of all ranks together */
     int32_t depth;
     int threaded;
 } loader_config_t;

@@ -105,6 +105,28 @@ static int64_t train_capacity_rows(const train_t *train)
     return rows < remote ? rows : remote;
 }
 
+int train_looks_ahead(const train_config_t *config)
+{
+    return config->policy != NULL && strncmp(config->policy, "lookahead", strlen("lookahead")) == 0;
+}
+
+/*
+ * Ids that the policy remembers ahead, for minibatches of at most `ids`: what usually lets it know when every row that it
+ * keeps is used next, no more than what is sampled ahead can hold (an id and a node for each, and an edge or two that
+ * lead there), and always two minibatches.
+ */
+static int64_t train_most_announced(const train_t *train, int64_t ids)
+{
+    enum { BYTES_OF_AN_ID = 24 };
+    const train_config_t *config = train->config;
+    const int64_t run = config->epochs * train->result.steps_per_epoch;
+    int64_t most = 16 * train->mine.capacity_rows + 2 * ids;
+    most = (config->window + 1) * ids > most ? (config->window + 1) * ids : most;
+    most = most > config->window_memory / BYTES_OF_AN_ID ? config->window_memory / BYTES_OF_AN_ID : most;
+    most = most > run * ids ? run * ids : most;
+    return most > 2 * ids ? most : 2 * ids;
+}
+
 /* The library's configuration. *type is what it points to. */
 static void train_library(train_t *train, rudder_type_config_t *type, rudder_config_t *library)
 {
@@ -127,12 +149,14 @@ static void train_library(train_t *train, rudder_type_config_t *type, rudder_con
         .halo = part->halo,
         .halo_degree = part->halo_degree,
         .n_halo = part->n_halo,
+        .start_weight = train->start_weight,
+        .max_announced = train_looks_ahead(config) ? train_most_announced(train, ids > 0 ? ids : 1) : 0,
     };
     rudder_config_init(library, sizeof *library);
     library->n_types = 1;
     library->types = type;
     library->policy = config->policy;
-    library->start = config->start;
+    library->start = start_has_weights(config->start) ? "weights" : config->start;
     library->decider = config->decider;
     library->mode = config->mode;
     library->period = config->period;
@@ -172,7 +196,10 @@ static rudder_status_t train_open_library(train_t *train, rudder_error_t *error)
     train->mine.capacity_bytes = train->mine.capacity_rows * train->result.row_bytes;
     train_library(train, &type, &library);
     RUDDER_TRY(rudder_memory_needed(&library, &train->mine.library_bytes, error));
-    return rudder_open(&library, &train->handle, error);
+    const rudder_status_t status = rudder_open(&library, &train->handle, error);
+    free(train->start_weight);
+    train->start_weight = NULL;
+    return status;
 }
 
 static rudder_status_t train_open_model(train_t *train, rudder_error_t *error)
@@ -204,27 +231,41 @@ static rudder_status_t train_open_model(train_t *train, rudder_error_t *error)
     return config->eval == TRAIN_EVAL_NONE ? RUDDER_OK : evaluate_open(&evaluate, &train->evaluate, error);
 }
 
-static rudder_status_t train_open_loader(train_t *train, rudder_error_t *error)
+static rudder_status_t train_open_sampler(train_t *train, rudder_error_t *error)
+{
+    sampler_config_t sampler = {.seed = train->config->seed, .n_layers = train->config->n_layers};
+    memcpy(sampler.fanout, train->config->fanout, sizeof sampler.fanout);
+    return sampler_open(&sampler, &train->parts, &train->part, train->exchange, &train->sampler, error);
+}
+
+/* What is sampled, in which order, and how far ahead. */
+static ahead_config_t train_ahead(train_t *train)
 {
     const train_config_t *config = train->config;
     const parts_t *parts = &train->parts;
-    sampler_config_t sampler = {.seed = config->seed, .n_layers = config->n_layers};
-    memcpy(sampler.fanout, config->fanout, sizeof sampler.fanout);
-    RUDDER_TRY(sampler_open(&sampler, parts, &train->part, train->exchange, &train->sampler, error));
-    const loader_config_t loader = {.parts = parts,
-                                    .part = &train->part,
+    return (ahead_config_t){.parts = parts,
+                            .part = &train->part,
+                            .comm = &train->loading,
+                            .sampler = train->sampler,
+                            .handle = train->handle,
+                            .seeds = {.order = config->order,
+                                      .seed = config->seed,
+                                      .n = parts->n_train,
+                                      .label = parts->train_label,
+                                      .rank = parts->train_rank},
+                            .stride = 1,
+                            .minibatches = config->epochs * train->result.steps_per_epoch,
+                            .seeds_per_step = (int64_t)train->compute.size * config->batch,
+                            .looks = train_looks_ahead(config),
+                            .memory = config->window_memory};
+}
+
+static rudder_status_t train_open_loader(train_t *train, rudder_error_t *error)
+{
+    const loader_config_t loader = {.ahead = train_ahead(train),
                                     .exchange = train->exchange,
-                                    .sampler = train->sampler,
-                                    .handle = train->handle,
                                     .record = &train->record,
-                                    .seeds = {.order = config->order,
-                                              .seed = config->seed,
-                                              .n = parts->n_train,
-                                              .label = parts->train_label,
-                                              .rank = parts->train_rank},
-                                    .epochs = config->epochs,
-                                    .seeds_per_step = (int64_t)train->compute.size * config->batch,
-                                    .depth = config->depth,
+                                    .depth = train->config->depth,
                                     .threaded = train->threads_multiple};
     return loader_open(&loader, &train->loader, error);
 }
@@ -264,14 +305,19 @@ static void train_facts(train_t *train)
     }
 }
 
-/* Opens everything but the run directory. */
-static rudder_status_t train_open_all(train_t *train, rudder_error_t *error)
+/* Opens what computes and communicates. */
+static rudder_status_t train_open_basis(train_t *train, rudder_error_t *error)
 {
     const train_config_t *config = train->config;
     train_facts(train);
     train->result.epoch = calloc((size_t)config->epochs, sizeof *train->result.epoch);
-    train->result.detail = calloc((size_t)train->compute.size, sizeof *train->result.detail);
-    if (train->result.epoch == NULL || train->result.detail == NULL) {
+    const size_t size = (size_t)train->compute.size;
+    train->result.detail = calloc(size, sizeof *train->result.detail);
+    if (train->compute.rank == 0) {
+        train->result.traffic = calloc(2 * size * size, sizeof *train->result.traffic);
+    }
+    if (train->result.epoch == NULL || train->result.detail == NULL ||
+        (train->compute.rank == 0 && train->result.traffic == NULL)) {
         return RUDDER_FAIL(error, RUDDER_E_MEMORY, "no memory for the summary of %d epochs", (int)config->epochs);
     }
     train->link = config->link;
@@ -280,6 +326,33 @@ static rudder_status_t train_open_all(train_t *train, rudder_error_t *error)
     RUDDER_TRY(exchange_open(&train->evaluating, train->parts.offset, config->max_message, NULL,
                              &train->evaluate_exchange, error));
     RUDDER_TRY(train_open_model(train, error));
+    return train_open_sampler(train, error);
+}
+
+/* The weights of a start that the library does not know. Collective. */
+static rudder_status_t train_open_start(train_t *train, int *agreed, rudder_error_t *error)
+{
+    const start_config_t start = {.start = train->config->start,
+                                  .ahead = train_ahead(train),
+                                  .exchange = train->exchange,
+                                  .n_layers = train->config->n_layers,
+                                  .fanout = train->config->fanout};
+    if (!start_has_weights(start.start)) {
+        return RUDDER_OK;
+    }
+    train->start_weight = malloc((size_t)(train->part.n_halo + 1) * sizeof *train->start_weight);
+    RUDDER_TRY(comm_agree(&train->compute,
+                          train->start_weight != NULL
+                              ? RUDDER_OK
+                              : RUDDER_FAIL(error, RUDDER_E_MEMORY, "no memory for the weights of %lld nodes",
+                                            (long long)train->part.n_halo),
+                          error));
+    return start_weights(&start, train->start_weight, agreed, error);
+}
+
+/* Opens the buffer and what feeds it. */
+static rudder_status_t train_open_buffer(train_t *train, rudder_error_t *error)
+{
     RUDDER_TRY(train_open_library(train, error));
     return train_open_loader(train, error);
 }
@@ -391,13 +464,16 @@ static rudder_status_t train_open_run(train_t *train, rudder_error_t *error)
     return comm_agree(&train->compute, status, error);
 }
 
-rudder_status_t train_open(train_t *train, rudder_error_t *error)
+rudder_status_t train_open(train_t *train, int *agreed, rudder_error_t *error)
 {
+    *agreed = 1;
     train->compute.phase = "loading";
     RUDDER_TRY(comm_agree(&train->compute, train_open_parts(train, error), error));
     train_threads(train);
     RUDDER_TRY(train_job(train, error));
-    RUDDER_TRY(comm_agree(&train->compute, train_open_all(train, error), error));
+    RUDDER_TRY(comm_agree(&train->compute, train_open_basis(train, error), error));
+    RUDDER_TRY(train_open_start(train, agreed, error));
+    RUDDER_TRY(comm_agree(&train->compute, train_open_buffer(train, error), error));
     return train_open_run(train, error);
 }
 
@@ -428,6 +504,10 @@ void train_tell(const train_t *train)
              text_of_bytes(train->mine.library_bytes, library, sizeof library),
              text_of_bytes(train_loader_estimate(train), loader, sizeof loader),
              text_of_bytes(config->eval == TRAIN_EVAL_NONE ? 0 : evaluate_memory(&sizes), evaluate, sizeof evaluate));
+    if (train_looks_ahead(config)) {
+        log_line(LOG_INFO, "samples ahead as far as helps, until that holds %s in a rank",
+                 text_of_bytes(config->window_memory, loader, sizeof loader));
+    }
     if (train->link.bytes_per_second > 0 || train->link.latency > 0) {
         log_line(LOG_INFO, "emulated link: %.6g Mbit/s, %.6g us", train->link.bytes_per_second * 8e-6,
                  train->link.latency * 1e6);

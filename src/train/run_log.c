@@ -206,6 +206,7 @@ void run_log_step(run_log_t *log, int64_t epoch, int64_t step, double loss, cons
     json_int(json, "step", step);
     json_double(json, "loss", loss);
     run_counts_json(json, counts);
+    json_int(json, "window", counts->window);
     run_loader_times_json(json, "loader", times);
     run_compute_times_json(json, "compute", times);
     json_end_object(json);

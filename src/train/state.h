@@ -13,6 +13,7 @@
 #include "train/loader.h"
 #include "train/record.h"
 #include "train/run_log.h"
+#include "train/start.h"
 #include "train/train.h"
 
 typedef struct train {
@@ -29,7 +30,8 @@ typedef struct train {
     rudder_t *handle;
     loader_t *loader;
     evaluate_t *evaluate;
-    float *scratch; /* of comm_sum() */
+    double *start_weight; /* of the halo, while the buffer is opened; or NULL */
+    float *scratch;       /* of comm_sum() */
     float *d_logits;
     int64_t d_logits_capacity; /* rows */
     run_log_t log;
@@ -44,8 +46,8 @@ typedef struct train {
     int finished;
 } train_t;
 
-/* Loads the part and opens everything, the run directory last. Every failure is agreed on. Collective. */
-rudder_status_t train_open(train_t *train, rudder_error_t *error);
+/* Loads the part and opens everything, the run directory last. Failures are agreed on unless *agreed is 0. Collective. */
+rudder_status_t train_open(train_t *train, int *agreed, rudder_error_t *error);
 /* Tells what will run, before it runs. */
 void train_tell(const train_t *train);
 /* Trains all epochs. Collective. Failures are this rank's own. */

@@ -11,6 +11,9 @@ void train_counts_add(train_counts_t *sum, const train_counts_t *counts)
     sum->miss += counts->miss;
     sum->fill += counts->fill;
     sum->bytes += counts->bytes;
+    sum->window += counts->window;
+    sum->most_window = counts->most_window > sum->most_window ? counts->most_window : sum->most_window;
+    sum->cut += counts->cut;
 }
 
 void train_times_add(train_times_t *sum, const train_times_t *times, double weight)

@@ -46,21 +46,26 @@ static void train_stopped(void *context, int signal)
     train->config->stopped(train->config->context, signal);
 }
 
+/* What went between each two ranks. Collective. */
+static rudder_status_t train_gather_traffic(train_t *train, rudder_error_t *error)
+{
+    const int32_t size = train->compute.size;
+    int64_t *traffic = calloc(2 * (size_t)size, sizeof *traffic);
+    if (traffic == NULL) {
+        return RUDDER_FAIL(error, RUDDER_E_MEMORY, "no memory for the summary");
+    }
+    exchange_traffic(train->exchange, traffic, traffic + size);
+    const rudder_status_t status = comm_gather(&train->compute, traffic, 2 * (int64_t)size * (int64_t)sizeof *traffic,
+                                               train->result.traffic, error);
+    free(traffic);
+    return status;
+}
+
 /* Closes the buffer when nobody asks the agent any more, and gathers what each rank has to tell. Collective. */
 static rudder_status_t train_gather(train_t *train, rudder_error_t *error)
 {
     train_rank_t *mine = &train->mine;
     struct rusage before, after, self;
-    int64_t *traffic = calloc(2 * (size_t)train->compute.size, sizeof *traffic);
-    if (traffic == NULL) {
-        return RUDDER_FAIL(error, RUDDER_E_MEMORY, "no memory for the summary");
-    }
-    exchange_traffic(train->exchange, traffic, traffic + train->compute.size);
-    for (int32_t r = 0; r < train->compute.size; r++) {
-        mine->traffic_in += traffic[r];
-        mine->traffic_out += traffic[train->compute.size + r];
-    }
-    free(traffic);
     RUDDER_TRY(rudder_stats_get(train->handle, &mine->stats, sizeof mine->stats));
     RUDDER_TRY(comm_barrier(&train->compute, error));
     getrusage(RUSAGE_CHILDREN, &before);
@@ -75,6 +80,7 @@ static rudder_status_t train_gather(train_t *train, rudder_error_t *error)
     mine->peak_rss_bytes = self.ru_maxrss * INT64_C(1024);
     RUDDER_TRY(run_log_flush(&train->log, error));
     RUDDER_TRY(record_stop(&train->record, error));
+    RUDDER_TRY(train_gather_traffic(train, error));
     RUDDER_TRY(comm_gather(&train->compute, mine, sizeof *mine, train->result.detail, error));
     train->result.n_details = train->compute.size;
     return RUDDER_OK;
@@ -86,6 +92,7 @@ static void train_close(train_t *train)
     rudder_close(train->handle, TRAIN_CLOSE_MS);
     sampler_close(train->sampler);
     evaluate_close(train->evaluate);
+    free(train->start_weight);
     free(train->scratch);
     free(train->d_logits);
     adam_close(&train->adam);
@@ -102,6 +109,7 @@ static void train_close(train_t *train)
     comm_close(&train->compute);
     free(train->result.epoch);
     free(train->result.detail);
+    free(train->result.traffic);
     pthread_mutex_destroy(&train->lock);
     free(train);
 }
@@ -131,9 +139,9 @@ rudder_status_t train_run(const train_config_t *config, int threads_multiple, in
     log_setup(LOG_INFO, train->compute.rank, 1);
     status = comm_agree(&train->compute, stop_watch(train_stopped, train, error), error);
     if (status == RUDDER_OK) {
-        status = train_open(train, error);
+        status = train_open(train, agreed, error);
     }
-    *agreed = status != RUDDER_E_PEER;
+    *agreed = *agreed && status != RUDDER_E_PEER;
     if (status == RUDDER_OK) {
         train_tell(train);
         train->compute.phase = "training";

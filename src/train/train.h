@@ -37,6 +37,8 @@ typedef struct train_times {
 /* Rows are distinct remote ids of minibatches: remote = hit + miss, fetched = miss + fill. */
 typedef struct train_counts {
     int64_t minibatches, seeds, input, remote, hit, miss, fill, bytes; /* bytes: fetched rows x row bytes */
+    int64_t window, most_window; /* later minibatches that were announced when one was planned: summed, most */
+    int64_t cut;                 /* minibatches whose window was cut short for want of memory */
 } train_counts_t;
 
 enum { TRAIN_LATENCIES = 1024, TRAIN_MESSAGES = 4 };
@@ -51,7 +53,6 @@ typedef struct train_rank {
     int64_t start_rows;
     train_times_t times;
     rudder_stats_t stats;
-    int64_t traffic_in, traffic_out; /* bytes of the loader's exchange: ids, neighbours and rows */
     int64_t predictions, predictions_hits_true, predictions_rows_true;
     double agent_cpu_seconds;
     int64_t answers;
@@ -79,6 +80,7 @@ typedef struct train_result {
     double seconds;           /* the whole run, loading included */
     int32_t n_details;
     train_rank_t *detail; /* [ranks] */
+    int64_t *traffic;     /* [ranks][2][ranks] bytes of the loader's exchange that a rank got from, and sent to, each */
 } train_result_t;
 
 typedef struct train_config {
@@ -101,9 +103,11 @@ typedef struct train_config {
     int64_t agent_memory;
     int32_t agent_nice;
     link_t link;
-    double deadline;     /* seconds a wait for peers may take, 0: no limit */
-    int64_t max_message; /* bytes, 0: the exchange's default */
-    int record;          /* traces are written */
+    double deadline;       /* seconds a wait for peers may take, 0: no limit */
+    int64_t max_message;   /* bytes, 0: the exchange's default */
+    int record;            /* traces are written */
+    int64_t window;        /* minibatches that "lookahead" looks ahead; 0: as many as help */
+    int64_t window_memory; /* bytes that minibatches sampled ahead may hold */
 
     void (*echo)(void *context, json_t *json); /* writes the options into an open object of config.json */
     /*
@@ -115,6 +119,9 @@ typedef struct train_config {
     void (*stopped)(void *context, int signal);
     void *context;
 } train_config_t;
+
+/* Whether the policy looks ahead, so that it is worth while to sample ahead. */
+int train_looks_ahead(const train_config_t *config);
 
 void train_counts_add(train_counts_t *sum, const train_counts_t *counts);
 void train_times_add(train_times_t *sum, const train_times_t *times, double weight);
