@@ -72,7 +72,7 @@ typedef struct rudder_type_config {
     const int64_t *halo;         /* remote nodes known beforehand, distinct (start content); may be NULL. Not copied: */
     const uint32_t *halo_degree; /*   read by rudder_open() only; NULL: all equal */
     int64_t n_halo;
-    /* [n_halo], >= 0, for the start "weights": the highest first. Read by rudder_open() only. */
+    /* [n_halo], >= 0, for the start "weights": the highest first, none of 0. Read by rudder_open() only. */
     const double *start_weight;
     /* [n_owners + 1]: owner o has the ids [owner_offset[o], owner_offset[o + 1]). Copied. */
     const int64_t *owner_offset;

@@ -144,7 +144,10 @@ void buffer_choose_start(rudder_nodes_t *nodes, const buffer_halo_t *halo, buffe
                       .k = nodes->capacity};
     assert(top.capacity > top.k);
     for (int64_t i = 0; i < halo->n; i++) {
-        rank_top_add(&top, (rank_item_t){.key = buffer_start_key(halo, i, start, seed), .id = halo->id[i]});
+        const uint64_t key = buffer_start_key(halo, i, start, seed);
+        if (key > 0 || start != BUFFER_START_WEIGHTS) {
+            rank_top_add(&top, (rank_item_t){.key = key, .id = halo->id[i]});
+        }
     }
     nodes->n_start = rank_top_end(&top);
     rank_sort(top.items, nodes->n_start);

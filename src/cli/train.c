@@ -15,6 +15,7 @@
 #include "comm/launch.h"
 #include "nn/kernels.h"
 #include "report/summary.h"
+#include "train/start.h"
 #include "train/train.h"
 
 typedef struct train_options {
@@ -250,6 +251,9 @@ static rudder_status_t train_read_options(const train_options_t *options, const 
     };
     RUDDER_TRY(train_read_fanout(options->fanout, config, error));
     RUDDER_TRY(train_read_capacity(options->capacity, &config->capacity, error));
+    if (config->start != NULL) {
+        RUDDER_TRY(start_check(config->start, error));
+    }
     RUDDER_TRY(train_read_window(options, config, texts->policy, sizeof texts->policy, error));
     RUDDER_TRY(link_parse(options->link, &config->link, error));
     if (config->decider != NULL && strcmp(config->decider, "llm") == 0) {

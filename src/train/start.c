@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "sample/vip.h"
 
 enum { START_SAMPLES = 256 }; /* most minibatches that "presample" samples */
@@ -22,6 +23,25 @@ static int start_is_file(const char *start)
 int start_has_weights(const char *start)
 {
     return start != NULL && (strcmp(start, "presample") == 0 || strcmp(start, "vip") == 0 || start_is_file(start));
+}
+
+rudder_status_t start_check(const char *start, rudder_error_t *error)
+{
+    static const char *const names[] = {"empty", "degree", "random", "presample", "vip"};
+    enum { NAMES = sizeof names / sizeof *names };
+    for (int i = 0; i < NAMES; i++) {
+        if (strcmp(start, names[i]) == 0) {
+            return RUDDER_OK;
+        }
+    }
+    const char *nearest = text_nearest(start, names, NAMES);
+    return start_is_file(start)
+               ? RUDDER_OK
+               : RUDDER_FAIL(error, RUDDER_E_USAGE,
+                             "--start: expected empty, degree, random, presample, vip or file:PATH, found "
+                             "\"%s\"%s%s%s",
+                             start, nearest != NULL ? " (did you mean " : "", nearest != NULL ? nearest : "",
+                             nearest != NULL ? "?)" : "");
 }
 
 /* Where an id is in the halo, -1: nowhere. */

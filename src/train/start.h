@@ -14,6 +14,8 @@
 #include "comm/exchange.h"
 #include "train/ahead.h"
 
+/* Whether it is a start that the trainer has: one of these, or of the library's. Errors: USAGE, with the nearest name. */
+rudder_status_t start_check(const char *start, rudder_error_t *error);
 /* Whether a start is one of these. */
 int start_has_weights(const char *start);
 
