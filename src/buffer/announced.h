@@ -36,10 +36,10 @@ static inline int64_t announced_size(int64_t max_announced, int64_t max_ids, int
     return max_announced == 0 ? 0 : max_announced + (kept < ANNOUNCED_MOST_IDS ? kept : ANNOUNCED_MOST_IDS - 1);
 }
 
-/* Minibatches that are kept at once. */
+/* Minibatches that are kept at once, a multiple of 64. */
 static inline int64_t announced_most(int64_t max_announced, int64_t max_plans)
 {
-    return max_announced == 0 ? 0 : max_announced / 8 + 1024 + max_plans;
+    return max_announced == 0 ? 0 : (max_announced / 8 + 1024 + max_plans + 63) / 64 * 64;
 }
 
 void announced_layout(arena_t *arena, int64_t max_announced, int64_t max_ids, int64_t max_plans,

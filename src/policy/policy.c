@@ -13,7 +13,7 @@ const rudder_policy_t policy_none = {.size = sizeof(rudder_policy_t), .name = "n
 const rudder_policy_t policy_static = {.size = sizeof(rudder_policy_t), .name = "static"};
 
 static const rudder_policy_t *const policy_table[] = {&policy_none,  &policy_static, &policy_lru, &policy_lfu,
-                                                      &policy_sieve, &policy_score,  &policy_mix};
+                                                      &policy_sieve, &policy_score,  &policy_mix, &policy_lookahead};
 
 enum { POLICY_COUNT = sizeof policy_table / sizeof policy_table[0] };
 

@@ -4,7 +4,8 @@
 
 #include "rudder/policy.h"
 
-extern const rudder_policy_t policy_none, policy_static, policy_lru, policy_lfu, policy_sieve, policy_score, policy_mix;
+extern const rudder_policy_t policy_none, policy_static, policy_lru, policy_lfu, policy_sieve, policy_score, policy_mix,
+    policy_lookahead;
 
 enum { POLICY_MOST_WINDOW = 1 << 24 };
 

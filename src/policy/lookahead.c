@@ -1,0 +1,439 @@
+/*
+ * Policy `lookahead`: rows are kept by when they are used next. Announced minibatches tell that exactly, as far as they reach;
+ * rows beyond that are ordered by their learned use rate (policy/rates.h). A row without a known next use makes room first,
+ * the coldest before others; then the row whose next use is farthest. A missed row enters only if its next use comes sooner
+ * than that of the row which makes room. With all minibatches announced this is Belady's MIN with bypass (L. A. Belady, "A
+ * study of replacement algorithms for a virtual-storage computer", IBM Systems Journal 5(2), 1966).
+ *
+ * Beside the ring of announced nodes (buffer/announced.h) lies one that says for each use in which minibatch the node is used
+ * after it; the state of a node names its next use and where its last one stands in the ring. So a new announcement extends
+ * the chains of its nodes, and a plan moves its nodes one use ahead: O(1) an id. The slots stand in lists, one for each
+ * minibatch to come, and those without a known next use in an array. All of it follows from the ring and the slots: after an
+ * abort it is made anew.
+ */
+#include "buffer/arena.h"
+#include "buffer/nodes.h"
+#include "policy/bins.h"
+#include "policy/policy.h"
+#include "policy/rates.h"
+
+enum {
+    LOOKAHEAD_LOOKS = 4, /* rows without a known next use that are looked at for each missed row */
+    LOOKAHEAD_LEAST_LOOKS = 64,
+    LOOKAHEAD_AHEAD = 12,
+    /*
+     * With no number given one row in so many may have no known next use. But a buffer that has just filled is full of rows
+     * that are never used again, which no window shows: so no more minibatches are looked ahead than this times those planned.
+     */
+    LOOKAHEAD_UNKNOWN = 200,
+    LOOKAHEAD_GROWTH = 2
+};
+
+/* A minibatch to come, by its place in the ring of those: 1 + number modulo its size. 0: not known. */
+typedef uint32_t lookahead_use_t;
+
+static const lookahead_use_t lookahead_same = UINT32_MAX; /* the node stands in the same minibatch already */
+
+typedef struct lookahead_state {
+    rates_state_t rates;
+    lookahead_use_t next;
+    uint32_t last; /* place of its last announced use in the ring of nodes, if it has one to come */
+} lookahead_state_t;
+
+typedef struct lookahead_link {
+    int32_t before, after; /* in the list of its minibatch; without a known use: place in the array, and -1 */
+} lookahead_link_t;
+
+typedef struct lookahead_row {
+    int32_t node, slot;
+} lookahead_row_t;
+
+typedef struct lookahead {
+    rudder_nodes_t *nodes;
+    rates_t *rates;
+    int64_t window;           /* minibatches to look ahead, 0: as many as help */
+    int stale;                /* slots or states were put back, or the start content came */
+    lookahead_use_t *after;   /* ring [announced.size]: beside each announced node its use after this one */
+    lookahead_link_t *links;  /* [capacity + announced.most]: slots, then the lists' ends by minibatch */
+    uint64_t *used;           /* [announced.most / 64]: minibatches whose list may have slots */
+    int64_t farthest;         /* number of a minibatch; the lists of those after it are empty */
+    lookahead_row_t *unknown; /* [n_unknown] rows without a known next use */
+    int64_t n_unknown;
+    bins_t inside, outside; /* some of them, and missed rows */
+} lookahead_t;
+
+static int64_t lookahead_looks(int64_t n_misses, int64_t n_rows)
+{
+    const int64_t looks =
+        LOOKAHEAD_LOOKS * n_misses > LOOKAHEAD_LEAST_LOOKS ? LOOKAHEAD_LOOKS * n_misses : LOOKAHEAD_LEAST_LOOKS;
+    return looks < n_rows ? looks : n_rows;
+}
+
+static size_t lookahead_layout(unsigned char *self, const rudder_policy_setup_t *setup)
+{
+    arena_t arena = {.base = self};
+    const size_t slots = (size_t)setup->capacity, ids = (size_t)setup->max_ids;
+    const size_t uses = (size_t)announced_size(setup->max_announced, setup->max_ids, setup->max_plans);
+    const size_t most = (size_t)announced_most(setup->max_announced, setup->max_plans);
+    const size_t looks = (size_t)lookahead_looks(setup->max_ids, setup->capacity);
+    lookahead_t *look = arena_take(&arena, 1, sizeof *look);
+    lookahead_t l = {.nodes = setup->nodes, .window = setup->window, .stale = 1};
+    l.rates = arena_take(&arena, 1, rates_memory(setup));
+    l.after = arena_take(&arena, uses, sizeof *l.after);
+    l.links = arena_take(&arena, slots + most, sizeof *l.links);
+    l.used = arena_take(&arena, most / 64, sizeof *l.used);
+    l.unknown = arena_take(&arena, slots, sizeof *l.unknown);
+    l.inside.node = arena_take(&arena, looks, sizeof *l.inside.node);
+    l.inside.bin = arena_take(&arena, looks, sizeof *l.inside.bin);
+    l.outside.node = arena_take(&arena, ids, sizeof *l.outside.node);
+    l.outside.bin = arena_take(&arena, ids, sizeof *l.outside.bin);
+    if (self != NULL) {
+        *look = l;
+    }
+    return arena.overflow ? SIZE_MAX : arena.used;
+}
+
+static size_t lookahead_memory(const rudder_policy_setup_t *setup)
+{
+    return lookahead_layout(NULL, setup);
+}
+
+static rudder_status_t lookahead_open(void *self, const rudder_policy_setup_t *setup)
+{
+    lookahead_t *look = self;
+    lookahead_layout(self, setup);
+    rates_open(look->rates, setup);
+    return RUDDER_OK;
+}
+
+static inline lookahead_state_t *lookahead_state(const rudder_nodes_t *nodes, int32_t node)
+{
+    return nodes_state(nodes, node);
+}
+
+/* ---- Slots by next use ------------------------------------------------------------------------------------------ */
+
+static inline lookahead_use_t lookahead_use(const announced_t *announced, int64_t number)
+{
+    return (lookahead_use_t)(number % announced->most) + 1;
+}
+
+/* The number of a minibatch to come. */
+static inline int64_t lookahead_number(const announced_t *announced, lookahead_use_t use)
+{
+    const int64_t first = announced->first % announced->most, place = (int64_t)use - 1;
+    return announced->first + (place >= first ? place - first : place - first + announced->most);
+}
+
+static inline int32_t lookahead_list(const rudder_nodes_t *nodes, lookahead_use_t use)
+{
+    return (int32_t)(nodes->capacity + use - 1);
+}
+
+/* A row takes its place. */
+static inline void lookahead_link(lookahead_t *look, const rudder_nodes_t *nodes, int32_t node, int32_t slot,
+                                  lookahead_use_t use)
+{
+    if (use == 0) {
+        look->links[slot] = (lookahead_link_t){.before = (int32_t)look->n_unknown, .after = -1};
+        look->unknown[look->n_unknown++] = (lookahead_row_t){.node = node, .slot = slot};
+        return;
+    }
+    const int32_t list = lookahead_list(nodes, use);
+    const int64_t number = lookahead_number(&nodes->announced, use);
+    const int32_t second = look->links[list].after;
+    look->links[slot] = (lookahead_link_t){.before = list, .after = second};
+    look->links[second].before = slot;
+    look->links[list].after = slot;
+    look->used[(use - 1) / 64] |= (uint64_t)1 << ((use - 1) % 64);
+    look->farthest = number > look->farthest ? number : look->farthest;
+}
+
+static inline void lookahead_unlink(lookahead_t *look, int32_t slot)
+{
+    const lookahead_link_t link = look->links[slot];
+    if (link.after >= 0) {
+        look->links[link.before].after = link.after;
+        look->links[link.after].before = link.before;
+    } else {
+        const lookahead_row_t last = look->unknown[--look->n_unknown];
+        look->unknown[link.before] = last;
+        look->links[last.slot].before = link.before;
+    }
+}
+
+/* Number of the farthest minibatch to come whose list has slots; one before `first`: none has. */
+static int64_t lookahead_find_farthest(lookahead_t *look, const rudder_nodes_t *nodes)
+{
+    const announced_t *announced = &nodes->announced;
+    int64_t number = look->farthest;
+    while (number >= announced->first) {
+        const int64_t place = number % announced->most; /* a multiple of 64: blocks of numbers are words of the ring */
+        const uint64_t word = look->used[place / 64] << (63 - place % 64);
+        if (word == 0) {
+            number -= place % 64 + 1;
+            continue;
+        }
+        number -= __builtin_clzll(word);
+        const lookahead_use_t use = lookahead_use(announced, number);
+        const int32_t list = lookahead_list(nodes, use);
+        if (number < announced->first || look->links[list].after != list) {
+            break;
+        }
+        look->used[(use - 1) / 64] &= ~((uint64_t)1 << ((use - 1) % 64));
+        number--;
+    }
+    look->farthest = number < announced->first ? announced->first - 1 : number;
+    return look->farthest;
+}
+
+/* ---- Announcements ---------------------------------------------------------------------------------------------- */
+
+static void lookahead_empty_list(lookahead_t *look, const rudder_nodes_t *nodes, lookahead_use_t use)
+{
+    const int32_t list = lookahead_list(nodes, use);
+    look->links[list] = (lookahead_link_t){.before = list, .after = list};
+    look->used[(use - 1) / 64] &= ~((uint64_t)1 << ((use - 1) % 64));
+}
+
+/* A minibatch to come is known: the chains of its nodes become longer. */
+static void lookahead_extend(lookahead_t *look, rudder_nodes_t *nodes, int64_t number)
+{
+    const announced_minibatch_t *minibatch = announced_at(&nodes->announced, number);
+    const int32_t *node = announced_nodes(&nodes->announced, minibatch);
+    const uint32_t begin = (uint32_t)announced_index(&nodes->announced, minibatch);
+    const lookahead_use_t use = lookahead_use(&nodes->announced, number);
+    lookahead_empty_list(look, nodes, use);
+    for (uint32_t i = 0; i < (uint32_t)minibatch->n; i++) {
+        look->after[begin + i] = 0;
+        if (node[i] < 0) {
+            continue;
+        }
+        lookahead_state_t *state = lookahead_state(nodes, node[i]);
+        if (state->next == 0) {
+            const int32_t slot = nodes_slot(nodes_record(nodes, node[i]));
+            state->next = use;
+            if (slot >= 0) {
+                lookahead_unlink(look, slot);
+                lookahead_link(look, nodes, node[i], slot, use);
+            }
+        } else if (state->last - begin < i) { /* it stands there: a duplicate */
+            look->after[begin + i] = lookahead_same;
+            continue;
+        } else {
+            look->after[state->last] = use;
+        }
+        state->last = begin + i;
+    }
+}
+
+/* Everything from the ring and the slots. */
+static void lookahead_rebuild(lookahead_t *look, rudder_nodes_t *nodes)
+{
+    const announced_t *announced = &nodes->announced;
+    for (int32_t node = 0; node < nodes->count; node++) {
+        lookahead_state(nodes, node)->next = 0;
+    }
+    look->n_unknown = 0;
+    look->farthest = announced->first - 1;
+    for (int32_t slot = 0; slot < nodes->capacity; slot++) {
+        if (nodes->slot_node[slot] >= 0) {
+            lookahead_link(look, nodes, nodes->slot_node[slot], slot, 0);
+        }
+    }
+    for (int64_t i = 0; i < announced->most; i++) {
+        lookahead_empty_list(look, nodes, (lookahead_use_t)i + 1);
+    }
+    for (int64_t number = announced->first; number < announced->head; number++) {
+        lookahead_extend(look, nodes, number);
+    }
+    look->stale = 0;
+}
+
+static void lookahead_announced(void *self, rudder_nodes_t *nodes, int64_t minibatch, const int32_t *node, int64_t n)
+{
+    lookahead_t *look = self;
+    (void)minibatch, (void)node, (void)n; /* the newest of the ring */
+    if (look->stale) {
+        lookahead_rebuild(look, nodes);
+    } else {
+        lookahead_extend(look, nodes, nodes->announced.head - 1);
+    }
+}
+
+/* The next minibatch itself does not count: what it asks for decides nothing. */
+static int lookahead_wants(void *self, const rudder_nodes_t *nodes)
+{
+    lookahead_t *look = self;
+    const announced_t *announced = &nodes->announced;
+    if (look->window > 0) {
+        const int64_t to_come = announced_to_come(announced);
+        const int next = to_come > 0 && announced_at(announced, announced->first)->minibatch == nodes->minibatch;
+        return to_come - next < look->window;
+    }
+    if (look->stale) {
+        lookahead_rebuild(look, look->nodes);
+    }
+    const int64_t growing = LOOKAHEAD_GROWTH * (nodes->minibatch + 1);
+    return announced_to_come(announced) < growing && look->n_unknown * LOOKAHEAD_UNKNOWN > nodes->capacity;
+}
+
+/* ---- A minibatch ------------------------------------------------------------------------------------------------ */
+
+/* The minibatch under way was announced: its nodes are used next when the ring says so. */
+static void lookahead_move_on(lookahead_t *look, rudder_nodes_t *nodes)
+{
+    const announced_t *announced = &nodes->announced;
+    const int64_t number = announced->first - 1;
+    if (number < announced->tail || announced_at(announced, number)->minibatch != nodes->minibatch) {
+        return;
+    }
+    const announced_minibatch_t *minibatch = announced_at(announced, number);
+    const int32_t *node = announced_nodes(announced, minibatch);
+    const lookahead_use_t *after = look->after + announced_index(announced, minibatch);
+    lookahead_empty_list(look, nodes, lookahead_use(announced, number)); /* all of its slots get another place */
+    for (int64_t i = 0; i < minibatch->n; i++) {
+        if (node[i] < 0 || after[i] == lookahead_same) {
+            continue;
+        }
+        const int32_t slot = nodes_slot(nodes_record(nodes, node[i]));
+        lookahead_state(nodes, node[i])->next = after[i];
+        if (slot >= 0) {
+            lookahead_link(look, nodes, node[i], slot, after[i]);
+        }
+    }
+}
+
+static void lookahead_enter(lookahead_t *look, rudder_nodes_t *nodes, int32_t node, int32_t victim)
+{
+    if (victim >= 0) {
+        lookahead_unlink(look, nodes_slot(nodes_record(nodes, victim)));
+    }
+    const int32_t slot = rudder_nodes_admit(nodes, node, victim);
+    lookahead_link(look, nodes, node, slot, lookahead_state(nodes, node)->next);
+}
+
+/* Rows without a known next use, somewhere else in each minibatch. */
+static void lookahead_look(lookahead_t *look, const rudder_nodes_t *nodes, int64_t n_misses)
+{
+    const uint64_t turn = (uint64_t)nodes->minibatch * 0x9E3779B97F4A7C15u;
+    const int64_t looks = lookahead_looks(n_misses, look->n_unknown), last = look->n_unknown - 1;
+    int64_t at = (int64_t)rng_below((uint32_t)(turn >> 32), (uint32_t)look->n_unknown);
+    bins_clear(&look->inside);
+    for (int64_t i = 0; i < looks; i++) {
+        const int64_t ahead = at + LOOKAHEAD_AHEAD < last ? at + LOOKAHEAD_AHEAD : last;
+        __builtin_prefetch(nodes_state(nodes, look->unknown[ahead].node));
+        const int32_t node = look->unknown[at].node;
+        bins_add(&look->inside, node, rates_of(look->rates, nodes_state(nodes, node)));
+        at = at == last ? 0 : at + 1;
+    }
+}
+
+/* Missed rows for those without a known next use. Returns how many with a known one entered: the first of them. */
+static int64_t lookahead_swap_unknown(lookahead_t *look, rudder_nodes_t *nodes, const int32_t *node, int64_t n)
+{
+    int64_t sure = 0;
+    lookahead_look(look, nodes, n);
+    bins_clear(&look->outside);
+    for (int64_t i = 0; i < n; i++) {
+        const lookahead_state_t *state = lookahead_state(nodes, node[i]);
+        sure += state->next != 0;
+        if (state->next != 0) {
+            bins_put(&look->outside, node[i], BINS_SURE);
+        } else {
+            bins_add(&look->outside, node[i], rates_of(look->rates, &state->rates));
+        }
+    }
+    const int64_t swaps = bins_choose(&look->inside, &look->outside);
+    for (int64_t i = 0; i < swaps; i++) {
+        lookahead_enter(look, nodes, look->outside.node[i], look->inside.node[i]);
+    }
+    return swaps < sure ? swaps : sure;
+}
+
+/* Missed rows with a known next use, but for the first `done` of them, for those used farthest. */
+static void lookahead_swap_known(lookahead_t *look, rudder_nodes_t *nodes, const int32_t *node, int64_t n, int64_t done)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const lookahead_use_t use = lookahead_state(nodes, node[i])->next;
+        if (use == 0 || done-- > 0) {
+            continue;
+        }
+        const int64_t farthest = lookahead_find_farthest(look, nodes);
+        if (lookahead_number(&nodes->announced, use) < farthest) {
+            const int32_t list = lookahead_list(nodes, lookahead_use(&nodes->announced, farthest));
+            lookahead_enter(look, nodes, node[i], nodes->slot_node[look->links[list].after]);
+        }
+    }
+}
+
+static void lookahead_hits(void *self, rudder_nodes_t *nodes, const int32_t *node, int64_t n)
+{
+    rates_hits(((lookahead_t *)self)->rates, nodes, node, n);
+}
+
+static void lookahead_misses(void *self, rudder_nodes_t *nodes, const int32_t *node, int64_t n)
+{
+    lookahead_t *look = self;
+    int64_t done = 0;
+    rates_misses(look->rates, nodes, node, n);
+    if (look->stale) {
+        lookahead_rebuild(look, nodes);
+    } else {
+        lookahead_move_on(look, nodes);
+    }
+    for (; n > 0 && nodes->free > 0; n--) {
+        lookahead_enter(look, nodes, *node++, -1);
+    }
+    if (n > 0 && nodes->capacity > 0) {
+        if (look->n_unknown > 0) {
+            done = lookahead_swap_unknown(look, nodes, node, n);
+        }
+        lookahead_swap_known(look, nodes, node, n, done);
+    }
+}
+
+/* ---- Other events ----------------------------------------------------------------------------------------------- */
+
+static void lookahead_restored(void *self, rudder_nodes_t *nodes, const int32_t *node, int64_t n)
+{
+    lookahead_t *look = self;
+    (void)node, (void)n;
+    rates_restored(look->rates, nodes);
+    look->stale = 1;
+}
+
+static void lookahead_dropped(void *self, rudder_nodes_t *nodes, int32_t node, int32_t slot)
+{
+    lookahead_t *look = self;
+    (void)nodes, (void)node;
+    if (!look->stale) {
+        lookahead_unlink(look, slot);
+    }
+}
+
+static void lookahead_started(void *self, rudder_nodes_t *nodes, const int32_t *node, int64_t n)
+{
+    (void)nodes, (void)node, (void)n;
+    ((lookahead_t *)self)->stale = 1;
+}
+
+static void lookahead_known(void *self, rudder_nodes_t *nodes, const int32_t *node, const uint32_t *degree, int64_t n)
+{
+    rates_known(((lookahead_t *)self)->rates, nodes, node, degree, n);
+}
+
+const rudder_policy_t policy_lookahead = {.size = sizeof(rudder_policy_t),
+                                          .name = "lookahead",
+                                          .flags = RUDDER_POLICY_ADMITS,
+                                          .state_bytes = sizeof(lookahead_state_t),
+                                          .memory = lookahead_memory,
+                                          .open = lookahead_open,
+                                          .hits = lookahead_hits,
+                                          .misses = lookahead_misses,
+                                          .restored = lookahead_restored,
+                                          .dropped = lookahead_dropped,
+                                          .started = lookahead_started,
+                                          .announced = lookahead_announced,
+                                          .wants = lookahead_wants,
+                                          .known = lookahead_known};
