@@ -39,8 +39,10 @@ static const option_spec_t train_specs[] = {
      NULL, NULL},
     {"deadline", 0, OPTION_SECONDS, FIELD(deadline), "0s", "TIME",
      "How long a rank waits for others before it gives up. 0: as long as it takes.", 0, 0, NULL, NULL},
-    {"link", 0, OPTION_STRING, FIELD(link), "off", "RATE[,LATENCY]",
-     "Delays rows as a network would: 1Gbit,50us. Figures are then emulated.", 0, 0, NULL, NULL},
+    {"link", 0, OPTION_STRING, FIELD(link), "off", "RATE[,LATENCY][;RANK=...]",
+     "Delays rows as a network would: 1Gbit,50us. \"1Gbit;2=100Mbit\": rows of rank 2 are slower. Figures are then "
+     "emulated.",
+     0, 0, NULL, NULL},
     {"max-message", 0, OPTION_BYTES, FIELD(max_message), "0", "BYTES",
      "Most bytes from one rank to another in one message. 0: 256MiB.", 0, 0, NULL, NULL},
 
@@ -255,7 +257,7 @@ static rudder_status_t train_read_options(const train_options_t *options, const 
         RUDDER_TRY(start_check(config->start, error));
     }
     RUDDER_TRY(train_read_window(options, config, texts->policy, sizeof texts->policy, error));
-    RUDDER_TRY(link_parse(options->link, &config->link, error));
+    RUDDER_TRY(links_parse(options->link, &config->links, error));
     if (config->decider != NULL && strcmp(config->decider, "llm") == 0) {
         /* A model by name that was never fetched; a path is looked at later, and no reason to end the training. */
         if (models_path(config->model, texts->model, sizeof texts->model, error) != RUDDER_OK) {

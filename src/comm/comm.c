@@ -192,18 +192,41 @@ static void comm_missing(const comm_t *comm, MPI_Request *requests, const int32_
     }
 }
 
+/* Notes when those of the first n requests that are done now, and were not before, came. */
+static int comm_note_arrivals(MPI_Request *requests, const int32_t *peers, int32_t n, double *arrived)
+{
+    for (int32_t i = 0; i < n; i++) {
+        int done = 0;
+        const int code =
+            requests[i] == MPI_REQUEST_NULL ? MPI_SUCCESS : MPI_Test(&requests[i], &done, MPI_STATUS_IGNORE);
+        if (code != MPI_SUCCESS) {
+            return code;
+        }
+        if (done) {
+            arrived[peers[i]] = clock_seconds();
+        }
+    }
+    return MPI_SUCCESS;
+}
+
 /*
  * peers[i]: the rank that request i waits for; NULL: not known. Testing one request moves all of them on, and its error
- * is told at once.
+ * is told at once. The first n_timed ones are all tested at every turn, to note when they came.
  */
 static rudder_status_t comm_wait_for(comm_t *comm, MPI_Request *requests, const int32_t *peers, int32_t n,
-                                     rudder_error_t *error)
+                                     int32_t n_timed, double *arrived, rudder_error_t *error)
 {
     clock_backoff_t backoff = {0};
     double start = 0;
     for (int32_t i = 0; i < n;) {
         int done = 0;
-        const int code = MPI_Test(&requests[i], &done, MPI_STATUS_IGNORE);
+        int code;
+        if (i < n_timed) {
+            code = comm_note_arrivals(requests + i, peers + i, n_timed - i, arrived);
+            done = requests[i] == MPI_REQUEST_NULL;
+        } else {
+            code = MPI_Test(&requests[i], &done, MPI_STATUS_IGNORE);
+        }
         if (code != MPI_SUCCESS) {
             return comm_fail_mpi(comm, code, error);
         }
@@ -229,7 +252,7 @@ static rudder_status_t comm_wait_for(comm_t *comm, MPI_Request *requests, const 
 
 rudder_status_t comm_wait(comm_t *comm, MPI_Request *requests, int32_t n, rudder_error_t *error)
 {
-    return comm_wait_for(comm, requests, NULL, n, error);
+    return comm_wait_for(comm, requests, NULL, n, 0, NULL, error);
 }
 
 /* ---- All to all ------------------------------------------------------------------------------------------------- */
@@ -257,7 +280,8 @@ static int comm_post(comm_t *comm, const comm_span_t *span, int receive, int64_t
     return MPI_SUCCESS;
 }
 
-rudder_status_t comm_swap(comm_t *comm, const comm_span_t *out, const comm_span_t *in, rudder_error_t *error)
+rudder_status_t comm_swap_timed(comm_t *comm, const comm_span_t *out, const comm_span_t *in, double *arrived,
+                                rudder_error_t *error)
 {
     assert(comm->message_limit > 0 && comm->message_limit <= INT_MAX);
     if (comm->lost) {
@@ -271,6 +295,7 @@ rudder_status_t comm_swap(comm_t *comm, const comm_span_t *out, const comm_span_
     for (int64_t done = 0;; done += comm->message_limit) {
         int32_t n = 0;
         int code = comm_post(comm, in, 1, done, &n);
+        const int32_t n_in = n;
         if (code == MPI_SUCCESS) {
             code = comm_post(comm, out, 0, done, &n);
         }
@@ -280,8 +305,13 @@ rudder_status_t comm_swap(comm_t *comm, const comm_span_t *out, const comm_span_
         if (n == 0) {
             return RUDDER_OK;
         }
-        RUDDER_TRY(comm_wait_for(comm, comm->requests, comm->peers, n, error));
+        RUDDER_TRY(comm_wait_for(comm, comm->requests, comm->peers, n, arrived != NULL ? n_in : 0, arrived, error));
     }
+}
+
+rudder_status_t comm_swap(comm_t *comm, const comm_span_t *out, const comm_span_t *in, rudder_error_t *error)
+{
+    return comm_swap_timed(comm, out, in, NULL, error);
 }
 
 /* all[size][bytes] = what each rank has in mine[bytes]. */

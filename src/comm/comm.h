@@ -63,6 +63,9 @@ rudder_status_t comm_wait(comm_t *comm, MPI_Request *requests, int32_t n, rudder
  * copied. Longer spans travel as several messages. The base of everything below. Collective.
  */
 rudder_status_t comm_swap(comm_t *comm, const comm_span_t *out, const comm_span_t *in, rudder_error_t *error);
+/* As comm_swap(); arrived[p] becomes the clock_seconds() when all of in[p] was seen to be here, if it has any bytes. */
+rudder_status_t comm_swap_timed(comm_t *comm, const comm_span_t *out, const comm_span_t *in, double *arrived,
+                                rudder_error_t *error);
 
 /*
  * x[i] = sum over ranks of x[i], in the order of ranks, so that a setting always gives the same bits: each rank sums one

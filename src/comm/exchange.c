@@ -26,7 +26,7 @@ typedef struct exchange_head {
 
 struct exchange {
     comm_t *comm;
-    link_t *link;
+    links_t *links;
     int64_t *offset; /* [size + 1] */
     int64_t max_message_bytes;
     int emulate;
@@ -36,6 +36,9 @@ struct exchange {
     int64_t *first; /* where a peer's ids start in `sorted` */
     comm_span_t *out, *in;
     int64_t *bytes_in, *bytes_out; /* since the start */
+    int64_t *round_in, *round_out; /* bytes of a round */
+    double *arrived, *took; /* when a peer's rows of a round came; seconds that its rows took, of the call under way */
+    double *seconds;        /* the same, since exchange_seconds() */
 
     /* Kept between calls. Capacities in items. */
     int64_t *sorted, *place; /* remote ids by owner, and where each stands in the caller's list */
@@ -45,7 +48,7 @@ struct exchange {
     int64_t sorted_capacity, place_capacity, owner_capacity, ids_in_capacity, rows_out_capacity, rows_in_capacity;
 };
 
-rudder_status_t exchange_open(comm_t *comm, const int64_t *offset, int64_t max_message_bytes, link_t *link,
+rudder_status_t exchange_open(comm_t *comm, const int64_t *offset, int64_t max_message_bytes, links_t *links,
                               exchange_t **exchange, rudder_error_t *error)
 {
     const size_t size = (size_t)comm->size;
@@ -55,7 +58,7 @@ rudder_status_t exchange_open(comm_t *comm, const int64_t *offset, int64_t max_m
         return RUDDER_FAIL(error, RUDDER_E_MEMORY, "no memory to open an exchange");
     }
     e->comm = comm;
-    e->link = link;
+    e->links = links;
     e->emulate = 1;
     e->max_message_bytes = max_message_bytes > 0 ? max_message_bytes : EXCHANGE_MESSAGE_BYTES;
     if (e->max_message_bytes > INT_MAX) {
@@ -69,7 +72,13 @@ rudder_status_t exchange_open(comm_t *comm, const int64_t *offset, int64_t max_m
     e->in = calloc(size, sizeof *e->in);
     e->bytes_in = calloc(size, sizeof *e->bytes_in);
     e->bytes_out = calloc(size, sizeof *e->bytes_out);
-    if (!e->offset || !e->ask || !e->asked || !e->first || !e->out || !e->in || !e->bytes_in || !e->bytes_out) {
+    e->round_in = calloc(size, sizeof *e->round_in);
+    e->round_out = calloc(size, sizeof *e->round_out);
+    e->arrived = calloc(size, sizeof *e->arrived);
+    e->took = calloc(size, sizeof *e->took);
+    e->seconds = calloc(size, sizeof *e->seconds);
+    if (!e->offset || !e->ask || !e->asked || !e->first || !e->out || !e->in || !e->bytes_in || !e->bytes_out ||
+        !e->round_in || !e->round_out || !e->arrived || !e->took || !e->seconds) {
         exchange_close(e);
         return RUDDER_FAIL(error, RUDDER_E_MEMORY, "no memory to open an exchange of %d ranks", comm->size);
     }
@@ -89,6 +98,11 @@ void exchange_close(exchange_t *e)
         free(e->in);
         free(e->bytes_in);
         free(e->bytes_out);
+        free(e->round_in);
+        free(e->round_out);
+        free(e->arrived);
+        free(e->took);
+        free(e->seconds);
         free(e->sorted);
         free(e->place);
         free(e->owner);
@@ -198,9 +212,37 @@ static int64_t exchange_share(int64_t ids, int64_t done, int64_t limit)
     return left <= 0 ? 0 : left < limit ? left : limit;
 }
 
-/* Ids `done` .. `done + limit` of each pair go out; rows come back. *arrival is when an emulated link would be done. */
+/* When a call under way began. */
+typedef struct exchange_clock {
+    double met;    /* all ranks were there */
+    double booked; /* the first round was, 0: none yet */
+    double end;    /* emulated links have carried everything */
+} exchange_clock_t;
+
+/* What the rows of a round took: as booked behind an emulated link, else as seen. */
+static void exchange_time(exchange_t *e, double start, exchange_clock_t *clock)
+{
+    const int32_t size = e->comm->size;
+    const int emulated = e->links != NULL && e->emulate;
+    for (int32_t p = 0; p < size; p++) {
+        if (e->in[p].bytes > 0 && p != e->comm->rank) {
+            e->took[p] = e->arrived[p] - clock->met;
+        }
+    }
+    if (emulated) {
+        clock->booked = clock->booked > 0 ? clock->booked : start;
+        clock->end = links_arrival(e->links, start, e->round_in, e->round_out, size, e->arrived);
+        for (int32_t p = 0; p < size; p++) {
+            if (e->in[p].bytes > 0 && p != e->comm->rank && links_delay_owner(e->links, p)) {
+                e->took[p] = e->arrived[p] - clock->booked;
+            }
+        }
+    }
+}
+
+/* Ids `done` .. `done + limit` of each pair go out; rows come back. */
 static rudder_status_t exchange_round(exchange_t *e, int64_t done, int64_t limit, size_t row_bytes,
-                                      exchange_serve_t serve, void *context, char *rows, double *arrival,
+                                      exchange_serve_t serve, void *context, char *rows, exchange_clock_t *clock,
                                       rudder_error_t *error)
 {
     const int32_t size = e->comm->size;
@@ -238,15 +280,15 @@ static rudder_status_t exchange_round(exchange_t *e, int64_t done, int64_t limit
                       in = exchange_share(e->ask[p].ids, done, limit);
         e->out[p] = (comm_span_t){out ? e->rows_out + from * row : NULL, out * row};
         e->in[p] = (comm_span_t){in ? e->rows_in + to * row : NULL, in * row};
-        e->bytes_in[p] += out * id_bytes + in * row;
-        e->bytes_out[p] += in * id_bytes + out * row;
+        e->round_in[p] = out * id_bytes + in * row;
+        e->round_out[p] = in * id_bytes + out * row;
+        e->bytes_in[p] += e->round_in[p];
+        e->bytes_out[p] += e->round_out[p];
         from += out;
         to += in;
     }
-    RUDDER_TRY(comm_swap(e->comm, e->out, e->in, error));
-    if (e->link && e->emulate) {
-        *arrival = link_arrival(e->link, start, n_in * id_bytes + n_out * row, n_out * id_bytes + n_in * row);
-    }
+    RUDDER_TRY(comm_swap_timed(e->comm, e->out, e->in, e->arrived, error));
+    exchange_time(e, start, clock);
     const char *next = e->rows_in;
     for (int32_t p = 0; p < size; p++) {
         const int64_t in = exchange_share(e->ask[p].ids, done, limit);
@@ -278,11 +320,15 @@ rudder_status_t exchange_rows_more(exchange_t *e, const int64_t *ids, int64_t n,
         longest = e->asked[p].ids > longest ? e->asked[p].ids : longest;
     }
     exchange_serve_owned(e, ids, n, row_bytes, serve, context, rows);
-    double arrival = 0;
+    exchange_clock_t clock = {.met = clock_seconds()};
+    memset(e->took, 0, (size_t)size * sizeof *e->took);
     for (int64_t done = 0; done < longest; done += limit) {
-        RUDDER_TRY(exchange_round(e, done, limit, row_bytes, serve, context, rows, &arrival, error));
+        RUDDER_TRY(exchange_round(e, done, limit, row_bytes, serve, context, rows, &clock, error));
     }
-    for (double left; (left = arrival - clock_seconds()) > 0;) {
+    for (int32_t p = 0; p < size; p++) {
+        e->seconds[p] += e->took[p];
+    }
+    for (double left; (left = clock.end - clock_seconds()) > 0;) {
         clock_sleep(left); /* again when a signal ended it early */
     }
     return own;
@@ -304,6 +350,12 @@ void exchange_traffic(const exchange_t *e, int64_t *in, int64_t *out)
 {
     memcpy(in, e->bytes_in, (size_t)e->comm->size * sizeof *in);
     memcpy(out, e->bytes_out, (size_t)e->comm->size * sizeof *out);
+}
+
+void exchange_seconds(exchange_t *e, double *seconds)
+{
+    memcpy(seconds, e->seconds, (size_t)e->comm->size * sizeof *seconds);
+    memset(e->seconds, 0, (size_t)e->comm->size * sizeof *e->seconds);
 }
 
 int64_t exchange_memory(const exchange_t *e)

@@ -24,9 +24,9 @@ typedef struct exchange exchange_t;
 /*
  * offset[size + 1]: rank p owns the ids [offset[p], offset[p + 1]); copied. max_message_bytes bounds what one rank sends
  * to one peer in a round (larger transfers take several rounds, decided together); 0: 256 MiB, always below INT_MAX.
- * link: NULL or an emulated link that outlives the exchange. Uses `comm` exclusively.
+ * links: NULL or emulated links that outlive the exchange. Uses `comm` exclusively.
  */
-rudder_status_t exchange_open(comm_t *comm, const int64_t *offset, int64_t max_message_bytes, link_t *link,
+rudder_status_t exchange_open(comm_t *comm, const int64_t *offset, int64_t max_message_bytes, links_t *links,
                               exchange_t **exchange, rudder_error_t *error);
 void exchange_close(exchange_t *exchange);
 
@@ -51,7 +51,8 @@ void exchange_emulate(exchange_t *exchange, int on);
 void exchange_traffic(const exchange_t *exchange, int64_t *in, int64_t *out);
 /*
  * Seconds, summed over the exchanges since the last call of this function, that the rows of each rank took to arrive after
- * the exchange began; seconds[size]. That of this rank itself is 0.
+ * the ranks had met in the exchange; seconds[size]. As booked for owners behind an emulated link, else as seen. 0 for owners
+ * that were not asked, and for this rank itself.
  */
 void exchange_seconds(exchange_t *exchange, double *seconds);
 /* Bytes held by the buffers. */

@@ -24,7 +24,10 @@ rudder_status_t link_parse(const char *text, link_t *link, rudder_error_t *error
  */
 double link_arrival(link_t *link, double start, int64_t bytes_in, int64_t bytes_out);
 
-/* The links of a rank: one that all owners share, and owners that are behind one of their own. Zeroed: no link. */
+/*
+ * The links of a rank. One carries all that goes out and what comes from the owners that share it; what comes from an owner
+ * behind a link of its own passes that instead. Zeroed: no link.
+ */
 enum { LINKS_OWN = 16 };
 typedef struct links {
     link_t common;
@@ -35,11 +38,21 @@ typedef struct links {
     } own[LINKS_OWN];
 } links_t;
 
-/* Reads "1Gbit,50us" and "1Gbit,50us;2=100Mbit,1ms" (rows of owner 2 pass a slower link). Errors: USAGE. */
+/*
+ * Reads "1Gbit,50us" and "1Gbit,50us;2=100Mbit,1ms" (rows of owner 2 pass a slower link). Whether there is an owner 2 is
+ * for the caller to check: links_last_owner(). Errors: USAGE.
+ */
 rudder_status_t links_parse(const char *text, links_t *links, rudder_error_t *error);
+/* 1 when anything is delayed at all. */
+int links_delay(const links_t *links);
+/* 1 when what comes from this owner is. */
+int links_delay_owner(const links_t *links, int32_t owner);
+/* The highest owner with a link of its own, -1: none. */
+int32_t links_last_owner(const links_t *links);
 /*
  * Books a request to every owner and the replies, started at `start`: in[n_owners], out[n_owners] bytes. arrival[n_owners]:
- * when each owner's reply has arrived. Returns the latest.
+ * when each owner's reply has arrived; those who share a link get equal shares of it while they send, as TCP's do. Returns
+ * when all has come and gone. Nothing to carry arrives at once.
  */
 double links_arrival(links_t *links, double start, const int64_t *in, const int64_t *out, int32_t n_owners,
                      double *arrival);

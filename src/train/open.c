@@ -320,9 +320,14 @@ static rudder_status_t train_open_basis(train_t *train, rudder_error_t *error)
         (train->compute.rank == 0 && train->result.traffic == NULL)) {
         return RUDDER_FAIL(error, RUDDER_E_MEMORY, "no memory for the summary of %d epochs", (int)config->epochs);
     }
-    train->link = config->link;
-    link_t *link = train->link.bytes_per_second > 0 || train->link.latency > 0 ? &train->link : NULL;
-    RUDDER_TRY(exchange_open(&train->loading, train->parts.offset, config->max_message, link, &train->exchange, error));
+    train->links = config->links;
+    if (links_last_owner(&train->links) >= train->loading.size) {
+        return RUDDER_FAIL(error, RUDDER_E_USAGE, "--link: expected owners from 0 to %d, found %d",
+                           train->loading.size - 1, links_last_owner(&train->links));
+    }
+    links_t *links = links_delay(&train->links) ? &train->links : NULL;
+    RUDDER_TRY(
+        exchange_open(&train->loading, train->parts.offset, config->max_message, links, &train->exchange, error));
     RUDDER_TRY(exchange_open(&train->evaluating, train->parts.offset, config->max_message, NULL,
                              &train->evaluate_exchange, error));
     RUDDER_TRY(train_open_model(train, error));
@@ -424,8 +429,8 @@ static rudder_status_t train_open_record(train_t *train, rudder_error_t *error)
                          .capacity_rows = train->mine.capacity_rows,
                          .depth = train->threads_multiple ? config->depth : 0,
                          .n_layers = config->n_layers,
-                         .link_rate = config->link.bytes_per_second,
-                         .link_latency = config->link.latency,
+                         .link_rate = config->links.common.bytes_per_second,
+                         .link_latency = config->links.common.latency,
                          .n_halo = part->n_halo,
                          .halo = part->halo,
                          .halo_degree = part->halo_degree,
@@ -508,9 +513,14 @@ void train_tell(const train_t *train)
         log_line(LOG_INFO, "samples ahead as far as helps, until that holds %s in a rank",
                  text_of_bytes(config->window_memory, loader, sizeof loader));
     }
-    if (train->link.bytes_per_second > 0 || train->link.latency > 0) {
-        log_line(LOG_INFO, "emulated link: %.6g Mbit/s, %.6g us", train->link.bytes_per_second * 8e-6,
-                 train->link.latency * 1e6);
+    if (links_delay(&train->links)) {
+        const links_t *links = &train->links;
+        log_line(LOG_INFO, "emulated link: %.6g Mbit/s, %.6g us", links->common.bytes_per_second * 8e-6,
+                 links->common.latency * 1e6);
+        for (int32_t i = 0; i < links->n_own; i++) {
+            log_line(LOG_INFO, "emulated link of rank %d: %.6g Mbit/s, %.6g us", links->own[i].owner,
+                     links->own[i].link.bytes_per_second * 8e-6, links->own[i].link.latency * 1e6);
+        }
     }
     log_line(LOG_INFO, "run directory: %s", result->run_dir);
 }

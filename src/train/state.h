@@ -21,7 +21,7 @@ typedef struct train {
     parts_t parts;
     part_t part;
     comm_t compute, loading, evaluating; /* communicators: each is used by one thread at a time */
-    link_t link;
+    links_t links;
     exchange_t *exchange, *evaluate_exchange;
     team_t *team;
     sage_t *sage;

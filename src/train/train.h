@@ -102,7 +102,7 @@ typedef struct train_config {
     rudder_answer_mode_t answer;
     int64_t agent_memory;
     int32_t agent_nice;
-    link_t link;
+    links_t links;
     double deadline;       /* seconds a wait for peers may take, 0: no limit */
     int64_t max_message;   /* bytes, 0: the exchange's default */
     int record;            /* traces are written */

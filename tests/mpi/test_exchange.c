@@ -274,14 +274,14 @@ static void an_emulated_link_delays(void)
     unsigned char *rows = malloc(200 * 1000);
     make_offset(SPLIT_EVEN, comm.size, offset);
     store_t store = {offset[comm.rank], offset[comm.rank + 1], 1000, 0, 0};
-    link_t link = {.bytes_per_second = 1e6, .latency = 0.01};
+    links_t links = {.common = {.bytes_per_second = 1e6, .latency = 0.01}};
     const int right = (comm.rank + 1) % comm.size; /* everyone asks its right-hand neighbour for 200 kB */
     for (int i = 0; i < 200; i++) {
         ids[i] = offset[right] + i % (offset[right + 1] - offset[right]);
     }
     for (int rounds = 0; rounds < 2; rounds++) {
-        link.free_at = 0;
-        CHECK_OK(exchange_open(&comm, offset, rounds ? 50000 : 0, &link, &exchange, &error), &error);
+        links.common.free_at = 0;
+        CHECK_OK(exchange_open(&comm, offset, rounds ? 50000 : 0, &links, &exchange, &error), &error);
         for (int call = 0; call < 2; call++) {
             const double start = clock_seconds();
             CHECK_OK(exchange_rows(exchange, ids, 200, 1000, serve, &store, rows, &error), &error);
@@ -290,18 +290,96 @@ static void an_emulated_link_delays(void)
             CHECK(comm.size == 1 || seconds >= 200 * 1008 / 1e6 + 2 * 0.01);
             CHECK(rows_wrong(ids, 200, 1000, rows) == 0);
         }
-        const double free_at = link.free_at;
+        const double free_at = links.common.free_at;
         exchange_emulate(exchange, 0);
         CHECK_OK(exchange_rows(exchange, ids, 200, 1000, serve, &store, rows, &error), &error);
-        CHECK(link.free_at == free_at && (comm.size > 1) == (free_at > 0));
+        CHECK(links.common.free_at == free_at && (comm.size > 1) == (free_at > 0));
         exchange_emulate(exchange, 1);
         CHECK_OK(exchange_rows(exchange, ids, 0, 1000, serve, &store, rows, &error), &error);
-        CHECK(link.free_at == free_at);
+        CHECK(links.common.free_at == free_at);
         exchange_close(exchange);
     }
     comm_close(&comm);
     free(offset);
     free(rows);
+}
+
+static double latest(const double *seconds, int n)
+{
+    double most = 0;
+    for (int p = 0; p < n; p++) {
+        most = seconds[p] > most ? seconds[p] : most;
+    }
+    return most;
+}
+
+/* Everyone asks everyone else for as many rows; those of the last rank pass a slow link, and only they are late. */
+static void seconds_of_each_owner_are_told(void)
+{
+    rudder_error_t error;
+    comm_t comm;
+    exchange_t *exchange;
+    enum { ROWS = 20, ROW_BYTES = 1000 };
+    CHECK_OK(comm_open(60, &comm, &error), &error);
+    const int size = comm.size, slow = size - 1;
+    int64_t *offset = malloc((size_t)(size + 1) * sizeof *offset), *ids = malloc(IDS * sizeof *ids);
+    unsigned char *rows = malloc((size_t)IDS * ROW_BYTES);
+    double *seconds = malloc((size_t)size * sizeof *seconds);
+    make_offset(SPLIT_EVEN, size, offset);
+    store_t store = {offset[comm.rank], offset[comm.rank + 1], ROW_BYTES, 0, 0};
+    int64_t n = 0;
+    for (int p = 0; p < size; p++) {
+        for (int i = 0; i < ROWS && p != comm.rank; i++) {
+            ids[n++] = offset[p] + i;
+        }
+    }
+    for (int rounds = 0; rounds < 2; rounds++) {
+        links_t links = {.common = {.bytes_per_second = 10e6, .latency = 0.001}, .n_own = 1};
+        links.own[0].owner = slow;
+        links.own[0].link = (link_t){.bytes_per_second = 1e6, .latency = 0.002};
+        CHECK_OK(exchange_open(&comm, offset, rounds ? 5 * ROW_BYTES : 0, &links, &exchange, &error), &error);
+        for (int calls = 1; calls <= 2; calls++) {
+            for (int call = 0; call < calls; call++) {
+                CHECK_OK(exchange_rows(exchange, ids, n, ROW_BYTES, serve, &store, rows, &error), &error);
+                CHECK(rows_wrong(ids, n, ROW_BYTES, rows) == 0);
+            }
+            exchange_seconds(exchange, seconds); /* of both calls, the second time */
+            const double slow_seconds = calls * (ROWS * (ROW_BYTES + 8) / 1e6 + 2 * 0.002);
+            for (int p = 0; p < size; p++) {
+                if (p == comm.rank) {
+                    CHECK(seconds[p] == 0);
+                } else if (p == slow) {
+                    CHECK(seconds[p] >= slow_seconds * 0.999);
+                    CHECK(rounds || seconds[p] <= slow_seconds * 1.001);
+                } else {
+                    const int sharing = comm.rank == slow ? size - 1 : size - 2;
+                    const double most = calls * (sharing * ROWS * (ROW_BYTES + 8) / 10e6 + 2 * 0.001);
+                    CHECK(seconds[p] >= calls * 2 * 0.001);
+                    CHECK(rounds || (seconds[p] >= most * 0.999 && seconds[p] <= most * 1.001));
+                }
+            }
+        }
+        exchange_seconds(exchange, seconds);
+        CHECK(latest(seconds, size) == 0);
+        /* Not emulated: what was seen. Nobody is asked: nothing is told. */
+        exchange_emulate(exchange, 0);
+        const double start = clock_seconds();
+        CHECK_OK(exchange_rows(exchange, ids, n, ROW_BYTES, serve, &store, rows, &error), &error);
+        const double wall = clock_seconds() - start;
+        exchange_seconds(exchange, seconds);
+        for (int p = 0; p < size; p++) {
+            CHECK(p == comm.rank ? seconds[p] == 0 : seconds[p] > 0 && seconds[p] <= wall);
+        }
+        CHECK_OK(exchange_rows(exchange, ids, 0, ROW_BYTES, serve, &store, rows, &error), &error);
+        exchange_seconds(exchange, seconds);
+        CHECK(latest(seconds, size) == 0);
+        exchange_close(exchange);
+    }
+    comm_close(&comm);
+    free(offset);
+    free(ids);
+    free(rows);
+    free(seconds);
 }
 
 int main(void)
@@ -314,5 +392,6 @@ int main(void)
     MPI_TEST(an_id_out_of_range_fails_on_its_rank_only);
     MPI_TEST(buffers_are_kept);
     MPI_TEST(an_emulated_link_delays);
+    MPI_TEST(seconds_of_each_owner_are_told);
     return mpi_test_finish();
 }
