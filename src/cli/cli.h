@@ -16,6 +16,7 @@ int cli_partition(int argc, char **argv);
 int cli_inspect(int argc, char **argv);
 int cli_train(int argc, char **argv);
 int cli_report(int argc, char **argv);
+int cli_replay(int argc, char **argv);
 int cli_diff(int argc, char **argv);
 int cli_agent(int argc, char **argv);
 int cli_doctor(int argc, char **argv);

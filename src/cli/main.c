@@ -27,6 +27,7 @@ static const cli_entry_t cli_commands[] = {
     {"partition", cli_partition, "split a graph into one part per rank"},
     {"inspect", cli_inspect, "describe a graph or partition directory, or a trace"},
     {"train", cli_train, "train a GNN over MPI with a steered buffer of remote features"},
+    {"replay", cli_replay, "what a run would have fetched with other policies, deciders, capacities, networks"},
     {"report", cli_report, "what runs and replays did, side by side: a page with charts, or tables"},
     {"diff", cli_diff, "say in words where two runs differ"},
     {"agent", cli_agent, "the LLM agent: fetch its model, test it, run it"},

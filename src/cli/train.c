@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "cli/capacity.h"
 #include "cli/cli.h"
 #include "comm/comm.h"
 #include "comm/launch.h"
@@ -164,27 +165,6 @@ static rudder_status_t train_read_fanout(const char *text, train_config_t *confi
     return RUDDER_OK;
 }
 
-/* "25%" and "0.25": of the halo; "1000": rows; "64MiB": bytes. */
-static rudder_status_t train_read_capacity(const char *text, train_capacity_t *capacity, rudder_error_t *error)
-{
-    char number[64];
-    const size_t n = strlen(text);
-    *capacity = (train_capacity_t){.share = -1, .rows = -1, .bytes = -1};
-    if (n > 0 && n < sizeof number && text[n - 1] == '%') {
-        snprintf(number, sizeof number, "%.*s", (int)(n - 1), text);
-        RUDDER_TRY(text_float(number, "--capacity", 0, 1e6, &capacity->share, error));
-        capacity->share /= 100;
-        return RUDDER_OK;
-    }
-    if (strspn(text, "0123456789") == n) {
-        return text_int(text, "--capacity", 0, INT64_MAX, &capacity->rows, error);
-    }
-    if (strspn(text, "0123456789.") == n) {
-        return text_float(text, "--capacity", 0, 1e4, &capacity->share, error);
-    }
-    return text_bytes(text, "--capacity", &capacity->bytes, error);
-}
-
 /* "auto" or a number, which is part of the policy's name in the library: lookahead:N. policy[size]: memory for that. */
 static rudder_status_t train_read_window(const train_options_t *options, train_config_t *config, char *policy,
                                          size_t size, rudder_error_t *error)
@@ -252,7 +232,7 @@ static rudder_status_t train_read_options(const train_options_t *options, const 
         .window_memory = options->window_memory,
     };
     RUDDER_TRY(train_read_fanout(options->fanout, config, error));
-    RUDDER_TRY(train_read_capacity(options->capacity, &config->capacity, error));
+    RUDDER_TRY(capacity_read(options->capacity, "--capacity", &config->capacity, error));
     if (config->start != NULL) {
         RUDDER_TRY(start_check(config->start, error));
     }
