@@ -29,7 +29,8 @@ typedef struct oracle_world {
     const oracle_setup_t *setup;
     rudder_t *handle;
     rudder_decider_t decider;
-    rudder_answer_t answer;    /* what the decider says next */
+    rudder_answer_t answer;    /* what the decider says next; NO_VERDICT: what the rule says */
+    rudder_decider_t rule;     /* `gain` */
     rudder_context_t *context; /* where it shows what it was asked with; NULL: nowhere */
     oracle_block_t block[ORACLE_BLOCKS];
     int n_blocks;
@@ -109,7 +110,7 @@ static rudder_status_t oracle_say(void *self, const rudder_context_t *context, r
         world->context = NULL;
     }
     *answer = world->answer;
-    return RUDDER_OK;
+    return answer->verdict != RUDDER_NO_VERDICT ? RUDDER_OK : world->rule.decide(world->rule.self, context, answer);
 }
 
 /* The configuration of the handle: the given one with rows of one byte and the decider of this world. */
@@ -160,7 +161,7 @@ static void oracle_add(const oracle_world_t *world, int64_t miss, int64_t fill, 
     way->seconds += fmax(load, clock->compute);
 }
 
-/* Plans minibatch t and hands over its rows. verdict: what is decided in it, if anything is. */
+/* Plans minibatch t and hands over its rows. verdict: what is decided in it, if anything is; NO_VERDICT: by the rule. */
 static rudder_status_t oracle_step(oracle_world_t *world, int64_t t, rudder_verdict_t verdict, oracle_way_t *way,
                                    rudder_error_t *error)
 {
@@ -207,6 +208,7 @@ static rudder_status_t oracle_open(const oracle_setup_t *setup, int64_t interval
                                         .decide = oracle_say};
     world->answer = oracle_no_answer();
     RUDDER_TRY(oracle_read(setup, &given, error));
+    RUDDER_TRY(decide_open("gain", &given.given, NULL, &world->rule, error));
     oracle_configure(world, &given, &type, &config);
     const int64_t most = type.max_ids > type.capacity_rows ? type.max_ids : type.capacity_rows;
     world->rows = calloc((size_t)most, 1);
@@ -318,7 +320,7 @@ static rudder_status_t oracle_go(oracle_world_t *world, const void *state, int64
     *way = (oracle_way_t){0};
     oracle_restore(world, state);
     for (int64_t i = 0; i <= horizon; i++) {
-        RUDDER_TRY(oracle_step(world, t + i, i == 0 ? verdict : RUDDER_KEEP, way, error));
+        RUDDER_TRY(oracle_step(world, t + i, i == 0 ? verdict : RUDDER_NO_VERDICT, way, error));
     }
     return RUDDER_OK;
 }
@@ -434,12 +436,12 @@ static rudder_status_t oracle_extend(oracle_world_t *world, const oracle_path_t 
     oracle_way_t way = {.rows = from->rows};
     oracle_restore(world, from->state);
     for (int64_t i = t; i < stop; i++) {
-        RUDDER_TRY(oracle_step(world, i, i == t ? verdict : RUDDER_KEEP, &way, error));
+        RUDDER_TRY(oracle_step(world, i, i == t ? verdict : RUDDER_NO_VERDICT, &way, error));
     }
     to->rows = way.rows;
     oracle_save(world, to->state);
     for (int64_t i = stop; i < end; i++) {
-        RUDDER_TRY(oracle_step(world, i, RUDDER_KEEP, &way, error));
+        RUDDER_TRY(oracle_step(world, i, RUDDER_NO_VERDICT, &way, error));
     }
     to->worth = way.rows;
     return RUDDER_OK;

@@ -1,10 +1,13 @@
 /*
  * The oracle for decisions. At each decision point of a run over a trace it goes both ways, `replace` and `keep`, from the
- * very same state for a horizon, with no further replacement in it, and calls the way that fetches fewer rows the better
- * one. So a decider can be judged by what its answers brought, and not by what it says of itself.
+ * very same state for a horizon, and calls the way that fetches fewer rows the better one. So a decider can be judged by
+ * what its answers brought, and not by what it says of itself.
  *
- * A decision costs fill rows at once and pays, if ever, later. Rows beyond the horizon count for neither way, and that later
- * replacements may mend what this one did is not seen: a label is exact for its question, not for the whole run.
+ * Later decisions within the horizon are those of the rule `gain`, on both ways. Without any the labels are worse: keeping
+ * now would mean keeping for the whole horizon, when replacing a window later is better still. With `always` they are worse,
+ * too. Rows beyond the horizon count for neither way: a label is exact for its question, not for the whole run. What follows
+ * for a run that follows the labels: with a horizon to the end it never fetches more than `gain` does (each decision is
+ * measured against going on as `gain` would), and one that does the opposite never less. With a shorter one nothing is certain.
  */
 #ifndef RUDDER_TRACE_ORACLE_H
 #define RUDDER_TRACE_ORACLE_H
