@@ -8,9 +8,11 @@
  * Beside the ring of announced nodes (buffer/announced.h) lies one that says for each use in which minibatch the node is used
  * after it; the state of a node names its next use and where its last one stands in the ring. So a new announcement extends
  * the chains of its nodes, and a plan moves its nodes one use ahead: O(1) an id. The slots stand in lists, one for each
- * minibatch to come, and those without a known next use in an array. All of it follows from the ring and the slots: after an
- * abort it is made anew.
+ * minibatch to come; those without a known next use are marked. All of it follows from the ring and the slots: after an abort
+ * it is made anew. (Rows that are used next in the same minibatch may then make room in another order.)
  */
+#include <string.h>
+
 #include "buffer/arena.h"
 #include "buffer/nodes.h"
 #include "policy/bins.h"
@@ -20,7 +22,6 @@
 enum {
     LOOKAHEAD_LOOKS = 4, /* rows without a known next use that are looked at for each missed row */
     LOOKAHEAD_LEAST_LOOKS = 64,
-    LOOKAHEAD_AHEAD = 12,
     /*
      * With no number given one row in so many may have no known next use. But a buffer that has just filled is full of rows
      * that are never used again, which no window shows: so no more minibatches are looked ahead than this times those planned.
@@ -41,23 +42,19 @@ typedef struct lookahead_state {
 } lookahead_state_t;
 
 typedef struct lookahead_link {
-    int32_t before, after; /* in the list of its minibatch; without a known use: place in the array, and -1 */
+    int32_t before, after; /* in the list of its minibatch; after < 0: without a known next use */
 } lookahead_link_t;
-
-typedef struct lookahead_row {
-    int32_t node, slot;
-} lookahead_row_t;
 
 typedef struct lookahead {
     rudder_nodes_t *nodes;
     rates_t *rates;
-    int64_t window;           /* minibatches to look ahead, 0: as many as help */
-    int stale;                /* slots or states were put back, or the start content came */
-    lookahead_use_t *after;   /* ring [announced.size]: beside each announced node its use after this one */
-    lookahead_link_t *links;  /* [capacity + announced.most]: slots, then the lists' ends by minibatch */
-    uint64_t *used;           /* [announced.most / 64]: minibatches whose list may have slots */
-    int64_t farthest;         /* number of a minibatch; the lists of those after it are empty */
-    lookahead_row_t *unknown; /* [n_unknown] rows without a known next use */
+    int64_t window;          /* minibatches to look ahead, 0: as many as help */
+    int stale;               /* slots or states were put back, or the start content came */
+    lookahead_use_t *after;  /* ring [announced.size]: beside each announced node its use after this one */
+    lookahead_link_t *links; /* [capacity + announced.most]: slots, then the lists' ends by minibatch */
+    uint64_t *used;          /* [announced.most / 64]: minibatches whose list may have slots */
+    int64_t farthest;        /* number of a minibatch; the lists of those after it are empty */
+    uint64_t *unknown;       /* [capacity / 64]: slots with rows without a known next use */
     int64_t n_unknown;
     bins_t inside, outside; /* some of them, and missed rows */
 } lookahead_t;
@@ -82,7 +79,7 @@ static size_t lookahead_layout(unsigned char *self, const rudder_policy_setup_t 
     l.after = arena_take(&arena, uses, sizeof *l.after);
     l.links = arena_take(&arena, slots + most, sizeof *l.links);
     l.used = arena_take(&arena, most / 64, sizeof *l.used);
-    l.unknown = arena_take(&arena, slots, sizeof *l.unknown);
+    l.unknown = arena_take(&arena, slots / 64 + 1, sizeof *l.unknown);
     l.inside.node = arena_take(&arena, looks, sizeof *l.inside.node);
     l.inside.bin = arena_take(&arena, looks, sizeof *l.inside.bin);
     l.outside.node = arena_take(&arena, ids, sizeof *l.outside.node);
@@ -130,13 +127,13 @@ static inline int32_t lookahead_list(const rudder_nodes_t *nodes, lookahead_use_
     return (int32_t)(nodes->capacity + use - 1);
 }
 
-/* A row takes its place. */
-static inline void lookahead_link(lookahead_t *look, const rudder_nodes_t *nodes, int32_t node, int32_t slot,
-                                  lookahead_use_t use)
+/* The row of a slot takes its place. */
+static inline void lookahead_link(lookahead_t *look, const rudder_nodes_t *nodes, int32_t slot, lookahead_use_t use)
 {
     if (use == 0) {
-        look->links[slot] = (lookahead_link_t){.before = (int32_t)look->n_unknown, .after = -1};
-        look->unknown[look->n_unknown++] = (lookahead_row_t){.node = node, .slot = slot};
+        look->links[slot].after = -1;
+        look->unknown[slot / 64] |= (uint64_t)1 << (slot % 64);
+        look->n_unknown++;
         return;
     }
     const int32_t list = lookahead_list(nodes, use);
@@ -156,9 +153,8 @@ static inline void lookahead_unlink(lookahead_t *look, int32_t slot)
         look->links[link.before].after = link.after;
         look->links[link.after].before = link.before;
     } else {
-        const lookahead_row_t last = look->unknown[--look->n_unknown];
-        look->unknown[link.before] = last;
-        look->links[last.slot].before = link.before;
+        look->unknown[slot / 64] &= ~((uint64_t)1 << (slot % 64));
+        look->n_unknown--;
     }
 }
 
@@ -215,7 +211,7 @@ static void lookahead_extend(lookahead_t *look, rudder_nodes_t *nodes, int64_t n
             state->next = use;
             if (slot >= 0) {
                 lookahead_unlink(look, slot);
-                lookahead_link(look, nodes, node[i], slot, use);
+                lookahead_link(look, nodes, slot, use);
             }
         } else if (state->last - begin < i) { /* it stands there: a duplicate */
             look->after[begin + i] = lookahead_same;
@@ -236,9 +232,10 @@ static void lookahead_rebuild(lookahead_t *look, rudder_nodes_t *nodes)
     }
     look->n_unknown = 0;
     look->farthest = announced->first - 1;
+    memset(look->unknown, 0, ((size_t)nodes->capacity / 64 + 1) * sizeof *look->unknown);
     for (int32_t slot = 0; slot < nodes->capacity; slot++) {
         if (nodes->slot_node[slot] >= 0) {
-            lookahead_link(look, nodes, nodes->slot_node[slot], slot, 0);
+            lookahead_link(look, nodes, slot, 0);
         }
     }
     for (int64_t i = 0; i < announced->most; i++) {
@@ -299,7 +296,7 @@ static void lookahead_move_on(lookahead_t *look, rudder_nodes_t *nodes)
         const int32_t slot = nodes_slot(nodes_record(nodes, node[i]));
         lookahead_state(nodes, node[i])->next = after[i];
         if (slot >= 0) {
-            lookahead_link(look, nodes, node[i], slot, after[i]);
+            lookahead_link(look, nodes, slot, after[i]);
         }
     }
 }
@@ -310,22 +307,27 @@ static void lookahead_enter(lookahead_t *look, rudder_nodes_t *nodes, int32_t no
         lookahead_unlink(look, nodes_slot(nodes_record(nodes, victim)));
     }
     const int32_t slot = rudder_nodes_admit(nodes, node, victim);
-    lookahead_link(look, nodes, node, slot, lookahead_state(nodes, node)->next);
+    lookahead_link(look, nodes, slot, lookahead_state(nodes, node)->next);
 }
 
 /* Rows without a known next use, somewhere else in each minibatch. */
 static void lookahead_look(lookahead_t *look, const rudder_nodes_t *nodes, int64_t n_misses)
 {
-    const uint64_t turn = (uint64_t)nodes->minibatch * 0x9E3779B97F4A7C15u;
-    const int64_t looks = lookahead_looks(n_misses, look->n_unknown), last = look->n_unknown - 1;
-    int64_t at = (int64_t)rng_below((uint32_t)(turn >> 32), (uint32_t)look->n_unknown);
+    const uint64_t turn = (uint64_t)nodes->minibatch * 0x9E3779B97F4A7C15u; /* golden section: even over time */
+    const int64_t looks = lookahead_looks(n_misses, look->n_unknown), words = nodes->capacity / 64 + 1;
+    int64_t word = (int64_t)rng_below((uint32_t)(turn >> 32), (uint32_t)words), n = 0;
     bins_clear(&look->inside);
+    while (n < looks) {
+        for (uint64_t marks = look->unknown[word]; marks != 0 && n < looks; marks &= marks - 1) {
+            const int32_t node = nodes->slot_node[64 * word + __builtin_ctzll(marks)];
+            __builtin_prefetch(nodes_state(nodes, node));
+            look->inside.node[n++] = node;
+        }
+        word = word + 1 == words ? 0 : word + 1;
+    }
     for (int64_t i = 0; i < looks; i++) {
-        const int64_t ahead = at + LOOKAHEAD_AHEAD < last ? at + LOOKAHEAD_AHEAD : last;
-        __builtin_prefetch(nodes_state(nodes, look->unknown[ahead].node));
-        const int32_t node = look->unknown[at].node;
+        const int32_t node = look->inside.node[i];
         bins_add(&look->inside, node, rates_of(look->rates, nodes_state(nodes, node)));
-        at = at == last ? 0 : at + 1;
     }
 }
 

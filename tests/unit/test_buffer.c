@@ -1,9 +1,12 @@
 /*
- * The buffer against a model of it: thousands of random sequences of begin, complete, fill, abort and invalidate, over
- * policies, capacities, decider intervals, numbers of types and of open plans. The model is written from the semantics
+ * The buffer against a model of it: thousands of random sequences of begin, complete, fill, abort, announce and invalidate,
+ * over policies, capacities, decider intervals, numbers of types and of open plans. The model is written from the semantics
  * alone, keeps everything in plain arrays over a small universe of ids, searches linearly, and undoes by copying itself.
  * After every call the fetch list, the statistics and the rows must be those of the model; content is compared by planning
  * the whole universe and aborting that plan.
+ *
+ * Policies that learn (mix, lookahead) choose freely where their semantics leave it open: the model then takes over the
+ * content that it finds, after a check of all that is laid down.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -16,12 +19,13 @@
 
 #include <cmocka.h>
 
+#include "policy/policy.h"
 #include "rudder/rudder.h"
 
-enum { UNIVERSE = 48, MAX_TYPES = 3, MAX_PLANS = 6, MAX_IDS = 64, MAX_ROW = 40 };
+enum { UNIVERSE = 48, MAX_TYPES = 3, MAX_PLANS = 6, MAX_IDS = 64, MAX_ROW = 40, MAX_AHEAD = 400 };
 
-typedef enum which { NONE, STATIC, SCORE, LFU, POLICIES } which_t;
-static const char *const policy_names[] = {"none", "static", "score", "lfu"};
+typedef enum which { NONE, STATIC, SCORE, LFU, LRU, SIEVE, MIX, LOOKAHEAD, POLICIES } which_t;
+static const char *const policy_names[] = {"none", "static", "score", "lfu", "lru", "sieve", "mix", "lookahead"};
 
 /* ---- Random numbers --------------------------------------------------------------------------------------------- */
 
@@ -50,13 +54,24 @@ typedef struct known {
     int64_t hits;       /* since then */
     int64_t threshold;  /* idle minibatches from which it is stale */
     int64_t count;      /* lfu */
+    int64_t touched;    /* lru, sieve: when it was touched last, when it entered */
+    int marked;         /* sieve */
     int64_t brought_by; /* number of the plan that brought it in by a fill row; 0: no fill row */
 } known_t;
 
 typedef struct type_model {
     known_t of[UNIVERSE];
     int64_t minibatch;
+    int64_t clock; /* lru, sieve */
+    int64_t hand;  /* sieve: all that entered before this was passed */
 } type_model_t;
+
+/* A minibatch as it was announced. */
+typedef struct ahead {
+    int64_t seq;
+    int ids[MAX_IDS], tracked[MAX_IDS];
+    int64_t n;
+} ahead_t;
 
 /* What an abort takes back: all of it. */
 typedef struct model {
@@ -98,9 +113,32 @@ typedef struct world {
     int n_open;
     int64_t plans, aborted;
     int started[MAX_TYPES];
+    /* what no abort takes back */
+    ahead_t ahead[MAX_TYPES][MAX_AHEAD];
+    int64_t n_ahead[MAX_TYPES], max_announced[MAX_TYPES];
+    int settled[MAX_TYPES][UNIVERSE]; /* tracked for good */
+    int64_t announced;
+    int64_t window;           /* of lookahead */
     int hottest;              /* ids that minibatches ask for */
     int64_t most_minibatches; /* that were ever over, aborted ones included */
 } world_t;
+
+/* A policy of the library, opened so that its nodes can be looked at. */
+static struct {
+    rudder_policy_t table;
+    rudder_status_t (*open)(void *self, const rudder_policy_setup_t *setup);
+    int64_t window;
+    const rudder_nodes_t *nodes[MAX_TYPES]; /* of the open handle */
+    int n;
+} watched;
+
+static rudder_status_t watched_open(void *self, const rudder_policy_setup_t *setup)
+{
+    rudder_policy_setup_t with_window = *setup;
+    with_window.window = watched.window;
+    watched.nodes[watched.n++] = setup->nodes;
+    return watched.open(self, &with_window);
+}
 
 static int64_t id_of(const world_t *w, int type, int u)
 {
@@ -189,6 +227,133 @@ static void lfu_minibatch(const world_t *w, planned_t *p, type_model_t *m, const
             enter(w, k, 1, 0);
         }
         k->brought_by = 0;
+    }
+}
+
+/* sieve: after the newest row the hand goes to the oldest. */
+static void turn_hand(type_model_t *m)
+{
+    int ahead = 0;
+    for (int u = 0; u < UNIVERSE; u++) {
+        ahead |= m->of[u].inside && m->of[u].touched >= m->hand;
+    }
+    m->hand = ahead ? m->hand : 0;
+}
+
+/* lru: what was not touched for longest; sieve: the first without a mark under the hand, which goes round. */
+static int queue_victim(which_t policy, type_model_t *m)
+{
+    for (;;) {
+        int first = -1;
+        for (int u = 0; u < UNIVERSE; u++) {
+            const known_t *k = &m->of[u];
+            const int ahead = policy == LRU || k->touched >= m->hand;
+            if (k->inside && ahead && (first < 0 || k->touched < m->of[first].touched)) {
+                first = u;
+            }
+        }
+        m->hand = m->of[first].touched + 1;
+        turn_hand(m);
+        if (policy == LRU || !m->of[first].marked) {
+            return first;
+        }
+        m->of[first].marked = 0;
+    }
+}
+
+static void queue_minibatch(const world_t *w, planned_t *p, type_model_t *m)
+{
+    int seen[UNIVERSE] = {0};
+    for (int64_t i = 0; i < p->n; i++) {
+        known_t *k = &m->of[p->ids[i]];
+        if (k->inside && !seen[p->ids[i]]) {
+            k->touched = w->policy == LRU ? ++m->clock : k->touched;
+            k->marked = 1;
+        }
+        seen[p->ids[i]] = 1;
+    }
+    for (int64_t i = 0; i < p->n_miss; i++) {
+        known_t *k = &m->of[p->fetch[i]];
+        if (k->tracked && w->capacity[p->type] > 0) {
+            if (inside_count(w, m) == w->capacity[p->type]) {
+                leave(w, &m->of[queue_victim(w->policy, m)], 0);
+            }
+            enter(w, k, 1, 0);
+            k->touched = ++m->clock;
+            k->marked = 0;
+            k->brought_by = 0;
+        }
+    }
+}
+
+/* lookahead: the next minibatch after m's that was announced with u, INT64_MAX: none. */
+static int64_t next_use(const world_t *w, int type, int64_t minibatch, int u)
+{
+    for (int64_t a = 0; a < w->n_ahead[type]; a++) { /* in ascending order */
+        for (int64_t i = 0; w->ahead[type][a].seq > minibatch && i < w->ahead[type][a].n; i++) {
+            if (w->ahead[type][a].ids[i] == u && w->ahead[type][a].tracked[i]) {
+                return w->ahead[type][a].seq;
+            }
+        }
+    }
+    return INT64_MAX;
+}
+
+static int compare_uses(const void *a, const void *b)
+{
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Of the rows that could be kept those with the soonest next use were, as far as one is known. */
+static void check_soonest(const world_t *w, const planned_t *p, const type_model_t *before, const type_model_t *after,
+                          const int *missed)
+{
+    int64_t could[UNIVERSE], kept[UNIVERSE], n_could = 0, n_kept = 0;
+    for (int u = 0; u < UNIVERSE; u++) {
+        const int64_t use = next_use(w, p->type, before->minibatch, u);
+        if (before->of[u].inside || (missed[u] && before->of[u].tracked)) {
+            could[n_could++] = use;
+        }
+        if (after->of[u].inside) {
+            kept[n_kept++] = use;
+        }
+    }
+    qsort(could, (size_t)n_could, sizeof could[0], compare_uses);
+    qsort(kept, (size_t)n_kept, sizeof kept[0], compare_uses);
+    for (int64_t i = 0; i < n_kept; i++) {
+        assert_int_equal(kept[i], could[i]);
+    }
+}
+
+/* Takes over the content after a minibatch of a policy that learns. */
+static void adopt_minibatch(const world_t *w, const planned_t *p, type_model_t *m, const int *missed)
+{
+    const type_model_t before = *m;
+    int64_t n_could = 0;
+    int inside[UNIVERSE] = {0};
+    for (int32_t slot = 0; slot < w->capacity[p->type]; slot++) {
+        const rudder_nodes_t *nodes = watched.nodes[p->type];
+        const int32_t node = rudder_slot_node(nodes, slot);
+        if (node >= 0) {
+            inside[(rudder_node_id(nodes, node) - w->base[p->type]) / 7]++;
+        }
+    }
+    for (int u = 0; u < UNIVERSE; u++) {
+        known_t *k = &m->of[u];
+        const int could = k->inside || (missed[u] && k->tracked);
+        n_could += could;
+        assert_in_range(inside[u], 0, could);
+        if (k->inside && !inside[u]) {
+            leave(w, k, 0);
+        } else if (!k->inside && inside[u]) {
+            enter(w, k, 1, 0);
+            k->brought_by = 0;
+        }
+    }
+    assert_int_equal(inside_count(w, m), n_could < w->capacity[p->type] ? n_could : w->capacity[p->type]);
+    if (w->policy == LOOKAHEAD) {
+        check_soonest(w, p, &before, m, missed);
     }
 }
 
@@ -289,6 +454,10 @@ static void model_begin(world_t *w, planned_t *p)
     model_look_up(w, p, m, missed, &n_hit, &untracked);
     if (w->policy == LFU) {
         lfu_minibatch(w, p, m, missed);
+    } else if (w->policy == LRU || w->policy == SIEVE) {
+        queue_minibatch(w, p, m);
+    } else if (w->policy == MIX || w->policy == LOOKAHEAD) {
+        adopt_minibatch(w, p, m, missed);
     }
     for (int t = 0; t < w->types; t++) {
         n_planned += w->now.planned[t];
@@ -332,6 +501,15 @@ static void make_row(const world_t *w, int type, int u, unsigned char *row)
     }
 }
 
+static int64_t minibatches_to_come(const world_t *w, int type)
+{
+    int64_t n = 0;
+    for (int64_t a = 0; a < w->n_ahead[type]; a++) {
+        n += w->ahead[type][a].seq >= w->now.type[type].minibatch;
+    }
+    return n;
+}
+
 static void check_stats(const world_t *w)
 {
     rudder_stats_t stats;
@@ -352,6 +530,8 @@ static void check_stats(const world_t *w)
     assert_int_equal(stats.entered_rows, m->entered_rows);
     assert_int_equal(stats.aborted, w->aborted);
     assert_int_equal(stats.rows_in_buffer, inside);
+    assert_int_equal(stats.announced_minibatches, w->announced);
+    assert_int_equal(stats.window, w->policy == LOOKAHEAD ? minibatches_to_come(w, 0) : 0);
 }
 
 /* The misses come in order, the fill rows in any: the model takes over the order of those. */
@@ -400,8 +580,8 @@ static void begin_ids(world_t *w, planned_t *p)
     for (int64_t i = 0; i < p->n; i++) {
         ids[i] = id_of(w, p->type, p->ids[i]);
     }
-    model_begin(w, p);
     assert_int_equal(rudder_plan_begin(w->handle, p->type, ids, p->n, &p->plan, &error), RUDDER_OK);
+    model_begin(w, p);
     memset(ids, 0xff, sizeof ids); /* they were copied */
     check_fetch(w, p);
     check_stats(w);
@@ -429,8 +609,79 @@ static void do_begin(world_t *w)
     for (int64_t i = 0; i < p->n; i++) {
         p->ids[i] = (int)below(below(3) ? hot : w->hottest);
     }
+    for (int64_t a = 0; a < w->n_ahead[p->type] && below(8); a++) { /* mostly what was announced */
+        const ahead_t *ahead = &w->ahead[p->type][a];
+        if (ahead->seq == w->now.type[p->type].minibatch) {
+            p->n = ahead->n;
+            memcpy(p->ids, ahead->ids, sizeof p->ids);
+            if (below(8) == 0 && p->n > 0) { /* all but one */
+                p->ids[below(p->n)] = (int)below(UNIVERSE);
+            }
+        }
+    }
     w->started[p->type] = 1;
     begin_ids(w, p);
+}
+
+/* A minibatch to come, of any ids; the last one that was announced, or a later one. */
+static void do_announce(world_t *w)
+{
+    const int type = (int)below(w->types);
+    type_model_t *m = &w->now.type[type];
+    int64_t ids[MAX_IDS], to_come = 0;
+    const int64_t n_ahead = w->n_ahead[type], last = n_ahead > 0 ? w->ahead[type][n_ahead - 1].seq : -1;
+    const int64_t least = last + 1 > m->minibatch ? last + 1 : m->minibatch;
+    ahead_t *ahead = &w->ahead[type][n_ahead];
+    if (n_ahead == MAX_AHEAD) {
+        return;
+    }
+    ahead->n = below(6) == 0 ? below(MAX_IDS + 1) : below(12);
+    ahead->seq = least + (below(6) == 0 ? below(3) : 0);
+    for (int64_t i = 0; i < ahead->n; i++) {
+        ahead->ids[i] = (int)below(below(2) ? 9 : w->hottest);
+        ids[i] = id_of(w, type, ahead->ids[i]);
+    }
+    for (int64_t a = 0; a < n_ahead; a++) {
+        to_come += w->ahead[type][a].seq >= m->minibatch ? w->ahead[type][a].n : 0;
+    }
+    const rudder_status_t status = rudder_announce(w->handle, ahead->seq, type, ids, ahead->n, NULL);
+    if (w->policy == LOOKAHEAD && to_come + ahead->n > w->max_announced[type]) {
+        assert_int_equal(status, RUDDER_E_AGAIN);
+    } else {
+        assert_int_equal(status, RUDDER_OK);
+        w->n_ahead[type]++;
+        w->announced++;
+        for (int64_t i = 0; w->policy == LOOKAHEAD && i < ahead->n; i++) {
+            known_t *k = &m->of[ahead->ids[i]];
+            k->tracked |= tracked_count(m) < w->limit[type];
+            ahead->tracked[i] = k->tracked;
+        }
+        for (int u = 0; w->policy == LOOKAHEAD && u < UNIVERSE; u++) {
+            w->settled[type][u] = m->of[u].tracked;
+        }
+    }
+    assert_int_equal(rudder_announce(w->handle, least - 1, type, ids, 0, NULL), RUDDER_E_ARGUMENT);
+    check_stats(w);
+}
+
+static void check_wanted(const world_t *w)
+{
+    const int type = (int)below(w->types), wanted = rudder_announce_wanted(w->handle, type);
+    const int64_t next = w->now.type[type].minibatch;
+    int64_t ahead = 0, ids = 0, most = 0;
+    for (int64_t a = 0; a < w->n_ahead[type]; a++) {
+        const ahead_t *one = &w->ahead[type][a];
+        ahead += one->seq > next;
+        ids += one->seq >= next ? one->n : 0;
+        most = one->n > most ? one->n : most;
+    }
+    if (w->policy != LOOKAHEAD || ids + most > w->max_announced[type]) {
+        assert_false(wanted);
+    } else if (w->window > 0) {
+        assert_int_equal(wanted, ahead < w->window);
+    } else if (w->capacity[type] == 0) {
+        assert_false(wanted);
+    }
 }
 
 static void abort_newest(world_t *w)
@@ -445,11 +696,17 @@ static void abort_newest(world_t *w)
     if (!p->complete) {
         w->now = p->before;
         w->started[p->type] &= !p->start;
+        for (int t = 0; t < w->types; t++) {
+            for (int u = 0; u < UNIVERSE; u++) {
+                w->now.type[t].of[u].tracked |= w->settled[t][u];
+            }
+        }
     } else {
         for (int64_t i = p->n_filled; i < p->n_fill; i++) {
             known_t *k = &w->now.type[p->type].of[p->fetch[p->n_miss + i]];
             if (k->inside && k->brought_by == p->number) {
                 leave(w, k, w->now.type[p->type].minibatch);
+                turn_hand(&w->now.type[p->type]);
             }
         }
     }
@@ -571,6 +828,7 @@ static void do_invalidate(world_t *w)
         if (w->n_open == 0 && k != NULL) {
             if (k->inside) {
                 leave(w, k, w->now.type[type].minibatch);
+                turn_hand(&w->now.type[type]);
             }
             w->version[type][u]++;
         }
@@ -610,6 +868,7 @@ static void do_start(world_t *w, int type, const char *start)
         assert_false(k->inside);
         k->tracked = 1;
         enter(w, k, 1, 0);
+        k->touched = ++w->now.type[type].clock;
         k->brought_by = p->number;
         p->fetch[p->n_fill++] = best;
     }
@@ -621,6 +880,20 @@ static void do_start(world_t *w, int type, const char *start)
     check_fetch(w, p);
     check_stats(w);
     assert_int_equal(rudder_plan_start(w->handle, type, &p->plan, NULL), RUDDER_E_STATE);
+}
+
+/* The halo is tracked from the start, in its order and as far as there is room; the start content too. */
+static void know_halo(world_t *w, int type, int64_t max_tracked)
+{
+    const rudder_nodes_t *nodes = watched.nodes[type];
+    const int64_t known = w->n_halo[type] < max_tracked ? w->n_halo[type] : max_tracked;
+    assert_in_range(rudder_nodes_count(nodes), known, known + w->capacity[type]);
+    for (int32_t node = 0; node < rudder_nodes_count(nodes); node++) {
+        const int64_t u = (rudder_node_id(nodes, node) - w->base[type]) / 7;
+        assert_true(node < known ? u == node : u >= known && u < w->n_halo[type]);
+        assert_false(w->now.type[type].of[u].tracked);
+        w->now.type[type].of[u].tracked = w->settled[type][u] = 1;
+    }
 }
 
 static const char *open_world(world_t *w)
@@ -661,7 +934,9 @@ static const char *open_world(world_t *w)
                                           .owned_end = 1000,
                                           .halo = halo[t],
                                           .halo_degree = degree[t],
-                                          .n_halo = w->n_halo[t]};
+                                          .n_halo = w->n_halo[t],
+                                          .max_announced = below(2) ? 0 : 1 + below(4 * MAX_IDS)};
+        w->max_announced[t] = types[t].max_announced != 0 ? types[t].max_announced : 16 * w->capacity[t] + 2 * MAX_IDS;
         w->limit[t] =
             w->policy == NONE ? 0 : w->capacity[t] + (types[t].max_tracked ? types[t].max_tracked : w->n_halo[t]);
         for (int u = 0; u < UNIVERSE; u++) {
@@ -674,7 +949,16 @@ static const char *open_world(world_t *w)
     rudder_config_init(&config, sizeof config);
     config.n_types = w->types;
     config.types = types;
+    w->window = w->policy == LOOKAHEAD && below(2) ? 1 + below(5) : 0;
     config.policy = policy_names[w->policy];
+    if (w->policy == MIX || w->policy == LOOKAHEAD) {
+        watched.table = w->policy == MIX ? policy_mix : policy_lookahead;
+        watched.open = watched.table.open;
+        watched.table.open = watched_open;
+        watched.window = w->window;
+        watched.n = 0;
+        config.policy_table = &watched.table;
+    }
     config.start = starts[below(3)];
     config.max_plans = w->max_plans;
     config.period = w->period;
@@ -683,6 +967,9 @@ static const char *open_world(world_t *w)
     config.seed = draw();
     if (rudder_open(&config, &w->handle, &error) != RUDDER_OK) {
         fail_msg("%s", error.text);
+    }
+    for (int t = 0; t < w->types && (w->policy == MIX || w->policy == LOOKAHEAD); t++) {
+        know_halo(w, t, types[t].max_tracked != 0 ? types[t].max_tracked : w->n_halo[t]);
     }
     memset(halo, 0, sizeof halo); /* read by rudder_open() only */
     memset(degree, 0, sizeof degree);
@@ -710,8 +997,13 @@ static void run_sequence(world_t *w)
     }
     const int eager = (int)below(4); /* how much plans overlap */
     const int newest_first = below(2) == 0;
+    const int64_t announces = 1 + below(3); /* one in so many steps is without */
     for (int step = 0; step < 120; step++) {
         const int64_t what = below(12 + 4 * eager);
+        check_wanted(w);
+        if (below(announces) != 0) {
+            do_announce(w);
+        }
         if (what < 5) {
             do_begin(w);
         } else if (what == 5 && w->n_open > 0) {
