@@ -1,6 +1,12 @@
 /*
  * What a row of each owner costs, in classes: class c costs 2^(c/2) times the cheapest. Few classes make policies simple (a
  * list for each), and a class is left only when the cost has clearly moved (hysteresis), so that noise changes nothing.
+ *
+ * Reports say how long all rows of an owner took together, and part of that is fixed (latency, a message). Seconds per row
+ * would make an owner dear because few of its rows are asked for, a policy would keep those, and fewer would be asked for:
+ * so seconds are fitted as fixed + cost x rows. Where rows hardly vary, the fit cannot tell the two apart; then it gives
+ * a range, from "as much is fixed as the quickest owner takes in all" to "nothing is fixed", widened by what chance can do;
+ * and a class changes only when the whole range says so.
  */
 #ifndef RUDDER_BUFFER_COSTS_H
 #define RUDDER_BUFFER_COSTS_H
@@ -12,10 +18,13 @@
 
 enum { COSTS_CLASSES = 16 }; /* up to 181 times the cheapest */
 
-/* Sums of what was reported of an owner, fading: half of it is forgotten in COSTS_HALF_LIFE reports. */
+/* Sums over the reports of an owner, fading: half is forgotten in 32 of them. */
 typedef struct costs_owner {
-    double rows, seconds;
+    double reports, rows, seconds, rows_rows, rows_seconds, seconds_seconds;
     int32_t class;
+    int32_t strange; /* reports in a row that were far above (or below, negative) what was expected */
+    int32_t silent;  /* updates since the last report */
+    int32_t doubted; /* updates in a row in which it might have been cheap, although its class says dear */
 } costs_owner_t;
 
 /* Of a handle, shared by its types. Zeroed: every row costs the same. */
