@@ -1,7 +1,7 @@
 /* Two passes over the counts, and one over each list without a branch. */
 #include "policy/bins.h"
 
-static int64_t bins_count_swaps(const bins_t *inside, const bins_t *outside)
+int64_t bins_count_swaps(const bins_t *inside, const bins_t *outside)
 {
     int64_t below = 0, above = outside->n, most = 0;
     for (int32_t bin = 0; bin < BINS && below < above; bin++) {

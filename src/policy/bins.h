@@ -44,10 +44,9 @@ static inline void bins_add(bins_t *bins, int32_t node, float rate)
     bins_put(bins, node, bin < 0 ? 0 : bin >= BINS_RATES ? BINS_RATES - 1 : bin);
 }
 
-/*
- * Swaps as many of the coldest inside for as many of the hottest outside as there are pairs in which the one outside is
- * hotter by a bin at least: these are then the first nodes of the two lists. Returns their number.
- */
+/* As many of the coldest inside and of the hottest outside as make pairs in which the one outside is hotter by a bin. */
+int64_t bins_count_swaps(const bins_t *inside, const bins_t *outside);
+/* These are then the first nodes of the two lists. Returns their number. */
 int64_t bins_choose(bins_t *inside, bins_t *outside);
 
 #endif

@@ -10,41 +10,54 @@
 #include <math.h>
 #include <string.h>
 
+#include "buffer/arena.h"
 #include "buffer/nodes.h"
 
 enum {
-    RATES_TERMS = 4,       /* half-life 4, half-life 64, all uses, prior */
-    RATES_SOLVE_EVERY = 8, /* minibatches */
+    RATES_TERMS = 4,   /* half-life 4, half-life 64, all uses, prior */
+    RATES_HORIZON = 8, /* minibatches that the fit's rates are compared with, and after which it is solved anew */
     RATES_AHEAD = 8,
     RATES_LEAST_SAMPLE = 2048, /* fewer nodes than this are all in the sample */
     RATES_MOST_SHIFT = 6       /* of many, one in 64 */
 };
 
 static const double rates_half_life[2] = {4, 64};
-static const double rates_fit_half_life = 128;
+static const double rates_fit_half_life = 32;
 static const double rates_prior_weight = 16; /* minibatches of history that the prior counts for */
 static const double rates_least_rate = .01;  /* rows of the fit weigh 1 / (rate + this) */
 static const double rates_ridge = 1;         /* "all uses alone" counts as if about one use had shown it */
 
-/* What is known before a minibatch. Matrices are the upper triangle, by rows. */
+typedef double rates_square_t[RATES_TERMS][RATES_TERMS]; /* symmetric: the upper triangle */
+
+/* What is known before a minibatch. */
 typedef struct rates_fit {
-    double square[RATES_TERMS][RATES_TERMS], with[RATES_TERMS]; /* sums of x x' and x y over the sample */
+    rates_square_t square;    /* sum of x x' over the sample and the minibatches */
+    double with[RATES_TERMS]; /* sum of x y */
+    rates_square_t now;       /* what a minibatch adds to `square` */
     double weight[RATES_TERMS];
     double uses;  /* of nodes with a known degree, since the start */
     double scale; /* prior = 1 - exp(-scale x degree) */
 } rates_fit_t;
 
+/* Rates of the sample when the horizon began. */
+typedef struct rates_sample {
+    uint32_t shift;
+    int32_t count; /* of the nodes then */
+    float (*x)[RATES_TERMS];
+} rates_sample_t;
+
 struct rates {
     rates_now_t now;
     int64_t capacity;
-    double norm[2];     /* sum of the decays of all minibatches before this one */
+    double norm[2];     /* one through the sum of the decays of all minibatches before this one */
     double prior_scale; /* that `prior` was made with */
-    uint32_t sample_shift;
     int64_t n_known;
     int32_t known[RATES_DEGREES]; /* nodes, by class of degree */
     rates_fit_t *fit;             /* of the minibatch under way */
-    int64_t n_fits;
-    rates_fit_t fits[]; /* ring */
+    rates_sample_t *sample;       /* likewise */
+    int64_t n_fits, n_samples;    /* rings */
+    rates_fit_t *fits;
+    rates_sample_t *samples;
 };
 
 _Static_assert(offsetof(struct rates, now) == 0, "rates_now() relies on it");
@@ -112,24 +125,62 @@ void rates_known(rates_t *rates, rudder_nodes_t *nodes, const int32_t *node, con
     }
 }
 
+/* ---- When ------------------------------------------------------------------------------------------------------- */
+
+/* The sample is taken before the minibatches 1, 2, 4, 8, 16, 24, ...: how many times up to t. */
+static int64_t rates_number(int64_t t)
+{
+    int64_t early = 0;
+    for (int64_t at = 1; at < RATES_HORIZON && at <= t; at *= 2) {
+        early++;
+    }
+    return early + t / RATES_HORIZON;
+}
+
 /* ---- Opening ---------------------------------------------------------------------------------------------------- */
 
-static int64_t rates_count_fits(const rudder_policy_setup_t *setup)
+/* Most nodes in a sample: of more than RATES_LEAST_SAMPLE one in a power of two, so that hardly more than that are left. */
+static size_t rates_most_sampled(int64_t max_nodes)
 {
-    return (setup->max_plans > 1 ? setup->max_plans : 1) + 1;
+    const int64_t least = RATES_LEAST_SAMPLE + 1, share = (max_nodes >> RATES_MOST_SHIFT) + 1;
+    const int64_t most = share > least ? share : least;
+    return (size_t)(most < max_nodes ? most : max_nodes);
+}
+
+/* Cuts the memory; returns all bytes. memory: NULL while measuring. */
+static size_t rates_layout(void *memory, const rudder_policy_setup_t *setup)
+{
+    arena_t arena = {.base = memory};
+    const int64_t plans = setup->max_plans > 1 ? setup->max_plans : 1;
+    const int64_t n_fits = plans + 1, n_samples = rates_number(plans) + 1;
+    rates_t *rates = arena_take(&arena, 1, sizeof *rates);
+    rates_fit_t *fits = arena_take(&arena, (size_t)n_fits, sizeof *fits);
+    rates_sample_t *samples = arena_take(&arena, (size_t)n_samples, sizeof *samples);
+    for (int64_t i = 0; i < n_samples; i++) {
+        void *x = arena_take(&arena, rates_most_sampled(setup->max_nodes), sizeof *samples->x);
+        if (memory != NULL) {
+            samples[i].x = x;
+        }
+    }
+    if (memory != NULL) {
+        rates->n_fits = n_fits;
+        rates->n_samples = n_samples;
+        rates->fit = rates->fits = fits;
+        rates->sample = rates->samples = samples;
+    }
+    return arena.used;
 }
 
 size_t rates_memory(const rudder_policy_setup_t *setup)
 {
-    return sizeof(rates_t) + (size_t)rates_count_fits(setup) * sizeof(rates_fit_t);
+    return rates_layout(NULL, setup);
 }
 
 rates_t *rates_open(void *memory, const rudder_policy_setup_t *setup)
 {
     rates_t *rates = memory;
+    rates_layout(memory, setup);
     rates->capacity = setup->capacity;
-    rates->n_fits = rates_count_fits(setup);
-    rates->fit = &rates->fits[0];
     rates->fit->weight[2] = 1;
     for (int age = 0; age < RATES_AGES; age++) {
         rates->now.decay[age] = (rates_decay_t){.of_4 = (float)(exp2(-age / rates_half_life[0]) / RATES_UNIT_4),
@@ -149,44 +200,62 @@ static inline int32_t rates_sampled(uint32_t block, uint32_t shift)
     return (int32_t)(block << shift | (uint32_t)((uint64_t)(block * 0x9E3779B1u) >> (32 - shift)));
 }
 
-static inline int rates_in_sample(int32_t node, uint32_t shift)
-{
-    return node == rates_sampled((uint32_t)node >> shift, shift);
-}
-
-/* What the rates were before the minibatch t. Returns the weight of the row. */
-static double rates_row(const rates_t *rates, const rates_state_t *state, int64_t t, double x[RATES_TERMS])
+/* What the rates were before minibatch t. */
+static void rates_row(const rates_t *rates, const rates_state_t *state, int64_t t, float x[RATES_TERMS])
 {
     const uint32_t age = (uint32_t)t - state->last;
     const rates_decay_t decay = rates->now.decay[age < RATES_AGES ? age : RATES_AGES - 1];
     const double prior = (double)rates->now.prior[state->degree];
-    x[0] = (double)state->count[0] * (double)decay.of_4 * rates->norm[0];
-    x[1] = (double)state->count[1] * (double)decay.of_64 * rates->norm[1];
-    x[2] = (state->uses + rates_prior_weight * prior) / ((double)t + rates_prior_weight);
-    x[3] = prior;
-    return 1 / (x[2] + rates_least_rate);
+    x[0] = (float)((double)state->count[0] * (double)decay.of_4 * rates->norm[0]);
+    x[1] = (float)((double)state->count[1] * (double)decay.of_64 * rates->norm[1]);
+    x[2] = (float)((state->uses + rates_prior_weight * prior) / ((double)t + rates_prior_weight));
+    x[3] = (float)prior;
 }
 
-/* Adds the squares of the whole sample, before minibatch t. What was used is added as it comes. */
-static void rates_add_squares(rates_t *rates, const rudder_nodes_t *nodes, int64_t t)
+static inline double rates_row_weight(const float x[RATES_TERMS])
 {
-    const uint32_t shift = rates->sample_shift;
-    const uint32_t blocks = (uint32_t)(((int64_t)nodes->count + (1 << shift) - 1) >> shift);
-    rates_fit_t *fit = rates->fit;
-    for (uint32_t block = 0; block < blocks; block++) {
+    return 1 / ((double)x[2] + rates_least_rate);
+}
+
+/* Takes the sample anew, before minibatch t. */
+static void rates_take_sample(rates_t *rates, const rudder_nodes_t *nodes, int64_t t)
+{
+    rates_sample_t *sample = rates->sample;
+    uint32_t shift = 0;
+    while (shift < RATES_MOST_SHIFT && nodes->count >> shift > RATES_LEAST_SAMPLE) {
+        shift++;
+    }
+    sample->shift = shift;
+    sample->count = nodes->count;
+    memset(rates->fit->now, 0, sizeof rates->fit->now);
+    for (uint32_t block = 0; (int64_t)block << shift < nodes->count; block++) {
         const int32_t node = rates_sampled(block, shift), ahead = rates_sampled(block + RATES_AHEAD, shift);
-        double x[RATES_TERMS];
+        float *x = sample->x[block];
         if (ahead < nodes->count) {
             __builtin_prefetch(nodes_state(nodes, ahead));
         }
         if (node >= nodes->count) {
             break; /* of the last block, or not there */
         }
-        const double weight = rates_row(rates, nodes_state(nodes, node), t, x);
+        rates_row(rates, nodes_state(nodes, node), t, x);
+        const double weight = rates_row_weight(x);
         for (int i = 0; i < RATES_TERMS; i++) {
             for (int j = i; j < RATES_TERMS; j++) {
-                fit->square[i][j] += weight * x[i] * x[j];
+                rates->fit->now[i][j] += weight * (double)x[i] * (double)x[j];
             }
+        }
+    }
+}
+
+/* A node is used: if it was in the sample, the fit hears of it. */
+static inline void rates_tell(const rates_sample_t *sample, rates_fit_t *fit, int32_t node)
+{
+    const uint32_t block = (uint32_t)node >> sample->shift;
+    if (node < sample->count && node == rates_sampled(block, sample->shift)) {
+        const float *x = sample->x[block];
+        const double weight = rates_row_weight(x);
+        for (int i = 0; i < RATES_TERMS; i++) {
+            fit->with[i] += weight * (double)x[i];
         }
     }
 }
@@ -260,10 +329,11 @@ static void rates_solve(rates_fit_t *fit)
 
 /* ---- A minibatch ------------------------------------------------------------------------------------------------ */
 
+/* One through the sum of the decays of the minibatches before t. */
 static double rates_norm(double half_life, int64_t t)
 {
     const double q = exp2(-1 / half_life);
-    return (1 - q) / (q * -expm1(-(double)t * M_LN2 / half_life));
+    return t == 0 ? 0 : (1 - q) / (q * -expm1(-(double)t * M_LN2 / half_life));
 }
 
 /* What rates_of() needs, before minibatch t. */
@@ -272,16 +342,22 @@ static void rates_look(rates_t *rates, int64_t t)
     const rates_fit_t *fit = rates->fit;
     const double per_use = fit->weight[2] / ((double)t + rates_prior_weight);
     rates->now.minibatch = (uint32_t)t;
-    rates->now.per_4 = (float)(fit->weight[0] * rates->norm[0]);
-    rates->now.per_64 = (float)(fit->weight[1] * rates->norm[1]);
+    rates->now.per_4 = (float)(fit->weight[0] * rates_norm(rates_half_life[0], t));
+    rates->now.per_64 = (float)(fit->weight[1] * rates_norm(rates_half_life[1], t));
     rates->now.per_use = (float)per_use;
     rates->now.per_prior = (float)(per_use * rates_prior_weight + fit->weight[3]);
 }
 
-static void rates_set_norms(rates_t *rates, int64_t t)
+/* The records before minibatch t become those under way. */
+static void rates_go_to(rates_t *rates, int64_t t)
 {
+    rates->fit = &rates->fits[t % rates->n_fits];
+    rates->sample = &rates->samples[rates_number(t) % rates->n_samples];
+    if (rates->fit->scale != rates->prior_scale) {
+        rates_make_priors(rates, rates->fit->scale);
+    }
     for (int i = 0; i < 2; i++) {
-        rates->norm[i] = t == 0 ? 0 : rates_norm(rates_half_life[i], t);
+        rates->norm[i] = rates_norm(rates_half_life[i], t);
     }
 }
 
@@ -289,33 +365,24 @@ static void rates_set_norms(rates_t *rates, int64_t t)
 static void rates_begin(rates_t *rates, const rudder_nodes_t *nodes)
 {
     const int64_t t = nodes->minibatch;
-    const rates_fit_t *before = &rates->fits[t % rates->n_fits];
     const double fading = exp2(-1 / rates_fit_half_life);
+    rates_go_to(rates, t);
     rates_fit_t *fit = &rates->fits[(t + 1) % rates->n_fits];
-    *fit = *before;
+    *fit = *rates->fit;
     rates->fit = fit;
     if (rates->n_known > 0 && (t & (t - 1)) == 0) { /* 0, 1, 2, 4, 8: the prior soon settles */
         fit->scale = rates_find_scale(rates, t == 0 ? (double)rates->capacity : fit->uses / (double)t);
-    }
-    if (fit->scale != rates->prior_scale) {
         rates_make_priors(rates, fit->scale);
+    }
+    if (t > 0 && rates_number(t) > rates_number(t - 1)) {
+        rates_solve(fit);
+        rates_take_sample(rates, nodes, t);
     }
     for (int i = 0; i < RATES_TERMS; i++) {
         fit->with[i] *= fading;
         for (int j = i; j < RATES_TERMS; j++) {
-            fit->square[i][j] *= fading;
+            fit->square[i][j] = fit->square[i][j] * fading + fit->now[i][j];
         }
-    }
-    if (t > 0 && t % RATES_SOLVE_EVERY == 0) {
-        rates_solve(fit);
-    }
-    rates->sample_shift = 0;
-    while (rates->sample_shift < RATES_MOST_SHIFT && nodes->count >> rates->sample_shift > RATES_LEAST_SAMPLE) {
-        rates->sample_shift++;
-    }
-    rates_set_norms(rates, t);
-    if (t > 0) {
-        rates_add_squares(rates, nodes, t);
     }
 }
 
@@ -333,13 +400,7 @@ static void rates_use(rates_t *rates, rudder_nodes_t *nodes, const int32_t *node
     int64_t uses = 0;
     for (int64_t i = 0; i < n; i++) {
         rates_state_t *state = nodes_state(nodes, node[i]);
-        if (t > 0 && rates_in_sample(node[i], rates->sample_shift)) {
-            double x[RATES_TERMS];
-            const double weight = rates_row(rates, state, t, x);
-            for (int j = 0; j < RATES_TERMS; j++) {
-                fit->with[j] += weight * x[j];
-            }
-        }
+        rates_tell(rates->sample, fit, node[i]);
         const uint32_t age = (uint32_t)t - state->last;
         const rates_decay_t decay = rates->now.decay[age < RATES_AGES ? age : RATES_AGES - 1];
         state->count[0] = rates_add(state->count[0], decay.of_4, RATES_UNIT_4);
@@ -361,17 +422,11 @@ void rates_misses(rates_t *rates, rudder_nodes_t *nodes, const int32_t *node, in
 {
     const int64_t next = nodes->minibatch + 1;
     rates_use(rates, nodes, node, n);
-    rates_set_norms(rates, next);
     rates_look(rates, next);
 }
 
 void rates_restored(rates_t *rates, const rudder_nodes_t *nodes)
 {
-    const int64_t t = nodes->minibatch;
-    rates->fit = &rates->fits[t % rates->n_fits];
-    if (rates->fit->scale != rates->prior_scale) {
-        rates_make_priors(rates, rates->fit->scale);
-    }
-    rates_set_norms(rates, t);
-    rates_look(rates, t);
+    rates_go_to(rates, nodes->minibatch);
+    rates_look(rates, nodes->minibatch);
 }
