@@ -67,7 +67,7 @@ static const option_spec_t train_specs[] = {
      "When accuracy is measured; with all neighbours, apart from the times of epochs.", 0, 0, "epoch|end|none", NULL},
 
     {"Buffer", 0, OPTION_HEADING, 0, NULL, NULL, NULL, 0, 0, NULL, NULL},
-    {"policy", 'p', OPTION_STRING, FIELD(policy), "lfu", "NAME",
+    {"policy", 'p', OPTION_STRING, FIELD(policy), "lookahead", "NAME",
      "Which rows leave and enter: lookahead (knows the next minibatches), mix, lfu, lru, sieve, score, static, none "
      "(no "
      "buffer).",

@@ -210,6 +210,7 @@ static rudder_status_t summary_rank_json(json_t *json, const train_result_t *res
     summary_traffic_json(json, "traffic_out_bytes", "traffic_out_by_rank", result, rank->rank, 1);
     json_double(json, "window_mean", summary_window(&rank->counts));
     json_int(json, "window_max", rank->counts.most_window);
+    json_int(json, "window_bytes", rank->window_bytes);
     json_int(json, "library_bytes", rank->library_bytes);
     json_int(json, "loader_bytes", rank->loader_bytes);
     json_int(json, "peak_rss_bytes", rank->peak_rss_bytes);

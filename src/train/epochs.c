@@ -158,7 +158,11 @@ rudder_status_t train_epochs(train_t *train, rudder_error_t *error)
     }
     log_progress_end();
     train_times_t loader, *times = &train->mine.times;
-    RUDDER_TRY(loader_finish(train->loader, &loader, &train->mine.loader_bytes, &train->mine.start_rows, error));
+    loader_sums_t sums;
+    RUDDER_TRY(loader_finish(train->loader, &loader, &sums, error));
+    train->mine.loader_bytes = sums.bytes;
+    train->mine.window_bytes = sums.window_bytes;
+    train->mine.start_rows = sums.start_rows;
     times->wall = train->mark - begin;
     /* The loader's own sums: fill rows of the last minibatch are in no minibatch's times. */
     times->sample = loader.sample;

@@ -344,8 +344,7 @@ void loader_release(loader_t *loader)
     ring_release(&loader->ring);
 }
 
-rudder_status_t loader_finish(loader_t *loader, train_times_t *times, int64_t *bytes, int64_t *start_rows,
-                              rudder_error_t *error)
+rudder_status_t loader_finish(loader_t *loader, train_times_t *times, loader_sums_t *sums, rudder_error_t *error)
 {
     const int32_t slots = loader_slots(&loader->config);
     if (loader->config.threaded) {
@@ -358,11 +357,12 @@ rudder_status_t loader_finish(loader_t *loader, train_times_t *times, int64_t *b
     loader->now = (train_times_t){0};
     *times = loader->total;
     times->wall = times->sample + times->plan + times->exchange + times->complete + times->gather + times->idle;
-    *bytes = (int64_t)(loader->remote_rows.bytes + loader->miss_rows.bytes + loader->fill_rows.bytes) +
-             ahead_most_bytes(loader->ahead);
+    sums->window_bytes = ahead_most_bytes(loader->ahead);
+    sums->bytes =
+        (int64_t)(loader->remote_rows.bytes + loader->miss_rows.bytes + loader->fill_rows.bytes) + sums->window_bytes;
     for (int32_t i = 0; i < slots; i++) {
-        *bytes += loader->slot[i].x_capacity * (int64_t)sizeof(float);
+        sums->bytes += loader->slot[i].x_capacity * (int64_t)sizeof(float);
     }
-    *start_rows = loader->start_rows;
+    sums->start_rows = loader->start_rows;
     return RUDDER_OK;
 }

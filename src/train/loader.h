@@ -34,6 +34,12 @@ typedef struct loader_config {
 
 typedef struct loader loader_t;
 
+/* What is known at the end. */
+typedef struct loader_sums {
+    int64_t bytes, window_bytes; /* memory it held, and what minibatches sampled ahead held of it */
+    int64_t start_rows;          /* rows of the start content */
+} loader_sums_t;
+
 /* Most input nodes that a minibatch of a rank can have: seeds x (1 + fan-out) a layer, never more than all nodes. */
 int64_t loader_most_inputs(const parts_t *parts, int64_t seeds, int32_t n_layers, const int32_t *fanout);
 /* Minibatches that exist at once. */
@@ -47,11 +53,10 @@ rudder_status_t loader_next(loader_t *loader, loaded_t **loaded, rudder_error_t 
 void loader_release(loader_t *loader);
 
 /*
- * After the last minibatch: joins the thread. *times: the loader's parts, their sum in `wall`; bytes: memory it held;
- * start_rows: rows of the start content. Errors: of the trace that is recorded.
+ * After the last minibatch: joins the thread. *times: the loader's parts, their sum in `wall`. Errors: of the trace that is
+ * recorded.
  */
-rudder_status_t loader_finish(loader_t *loader, train_times_t *times, int64_t *bytes, int64_t *start_rows,
-                              rudder_error_t *error);
+rudder_status_t loader_finish(loader_t *loader, train_times_t *times, loader_sums_t *sums, rudder_error_t *error);
 /* Only before loader_start() or after loader_finish(). */
 void loader_close(loader_t *loader);
 

@@ -40,8 +40,8 @@ rudder_status_t start_check(const char *start, rudder_error_t *error)
                : RUDDER_FAIL(error, RUDDER_E_USAGE,
                              "--start: expected empty, degree, random, presample, vip or file:PATH, found "
                              "\"%s\"%s%s%s",
-                             start, nearest != NULL ? " (did you mean " : "", nearest != NULL ? nearest : "",
-                             nearest != NULL ? "?)" : "");
+                             start, nearest != NULL ? "; did you mean \"" : "", nearest != NULL ? nearest : "",
+                             nearest != NULL ? "\"?" : "");
 }
 
 /* Where an id is in the halo, -1: nowhere. */

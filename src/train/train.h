@@ -48,7 +48,7 @@ typedef struct train_rank {
     int32_t rank, threads;
     char host[64];
     int64_t owned, halo, train, capacity_rows, capacity_bytes;
-    int64_t library_bytes, loader_bytes, peak_rss_bytes;
+    int64_t library_bytes, loader_bytes, window_bytes, peak_rss_bytes; /* window: of loader, what was sampled ahead */
     train_counts_t counts; /* of minibatches; the start content is in `start_rows` */
     int64_t start_rows;
     train_times_t times;

@@ -10,39 +10,60 @@ from train_tools import TINY_MODEL, Checks, community_graph, partition, side_by_
 
 TRAINING = ["--epochs", 2, "--batch", 20, "--fanout", "4,5", "--hidden", 16, "--dropout", "0.3", "--seed", 3, "--period", 4,
             "--eval", "end"]
-STEERING = [
-    ["--policy", "static", "--start", "degree"],
-    ["--policy", "static", "--start", "random"],
-    ["--policy", "lfu"],
-    ["--policy", "lfu", "--start", "degree"],
-    ["--policy", "score", "--decider", "never", "--start", "degree"],
-    ["--policy", "score", "--decider", "never", "--start", "random"],
-    ["--policy", "score", "--decider", "once", "--start", "empty"],
-    ["--policy", "score", "--decider", "fixed:1", "--start", "empty"],
-    ["--policy", "score", "--decider", "fixed:4", "--start", "degree"],
-    ["--policy", "score", "--decider", "gain", "--start", "empty"],
-    ["--policy", "score", "--decider", "gain", "--start", "random"],
-    ["--policy", "score", "--decider", "llm", "--start", "empty", "--model", "/nonexistent/model.gguf"],
-    ["--policy", "score", "--decider", "llm", "--start", "degree", "--fallback", "fixed:2", "--model", "/dev/null"],
+POLICIES = ["static", "lru", "sieve", "lfu", "mix", "score", "lookahead"]
+STARTS = ["empty", "degree", "random", "presample", "vip", "file"]
+DECIDED = [
+    ["--decider", "once", "--start", "empty"],
+    ["--decider", "fixed:1", "--start", "empty"],
+    ["--decider", "fixed:4", "--start", "degree"],
+    ["--decider", "gain", "--start", "empty"],
+    ["--decider", "gain", "--start", "random"],
+    ["--decider", "llm", "--start", "empty", "--model", "/nonexistent/model.gguf"],
+    ["--decider", "llm", "--start", "degree", "--fallback", "fixed:2", "--model", "/dev/null"],
 ]
+WINDOWS = ["auto", 1, 3, 1000]
+WINDOW_MEMORIES = ["0", "20KiB", "1GiB"]  # of these minibatches the first holds one, the second a few, the last the whole run
+ORDERS = ["shuffled", "community", "class", "drift"]
 CAPACITIES = ["0", "1", "7", "100%"]
 LINKS = ["off", "1Gbit,50us", "200Mbit"]
 
 
-def sweep():
-    """(parts, options): every steering x capacity x mode on two ranks, the rest in turns; then one and four ranks."""
+def sweep(weights):
+    """
+    (parts, order, options): every policy x start, decider x capacity x mode, window x memory of the window x capacity on two
+    ranks, with the rest in turns; every policy with every order of seeds; some with one and four ranks. weights: a file.
+    """
     runs = []
-    for steering in STEERING:
+
+    def add(options, parts=2, order="shuffled", **fixed):
+        n = len(runs)
+        turns = {"capacity": CAPACITIES[(n * 7 // 3) % 4], "mode": ("async", "sync")[n % 2], "link": LINKS[n % 3],
+                 "threads": 1 + (n // 2) % 3, "depth": (1, 4)[(n // 3) % 2], "max-message": (0, 1000)[n % 5 == 0]}
+        turns.update(fixed)
+        runs.append((parts, order, options + [x for key, value in turns.items() for x in ("--" + key, value)]))
+
+    for policy in POLICIES:
+        for start in STARTS:
+            add(["--policy", policy, "--start", "file:" + weights if start == "file" else start],
+                capacity=("7", "100%")[len(runs) % 2])
+    for decided in DECIDED:
         for capacity in CAPACITIES:
             for mode in ("async", "sync"):
-                n = len(runs)
-                runs.append((2, steering + ["--capacity", capacity, "--mode", mode, "--link", LINKS[n % 3],
-                                            "--threads", 1 + (n // 2) % 3, "--depth", (1, 4)[(n // 3) % 2],
-                                            "--max-message", (0, 1000)[n % 5 == 0]]))
-    for parts, few in ((1, STEERING[::4]), (4, STEERING[::2])):
-        for n, steering in enumerate(few):
-            runs.append((parts, steering + ["--capacity", CAPACITIES[n % 4], "--link", LINKS[n % 3], "--threads", 1 + n % 3,
-                                            "--depth", (1, 4)[n % 2]]))
+                add(["--policy", "score"] + decided, capacity=capacity, mode=mode)
+    for window in WINDOWS:
+        for memory in WINDOW_MEMORIES:
+            for capacity in ("7", "30%", "100%"):
+                add(["--policy", "lookahead", "--window", window, "--window-memory", memory], capacity=capacity)
+    for order in ORDERS[1:]:
+        for policy in POLICIES:
+            add(["--policy", policy], order=order, capacity="30%")
+        add(["--policy", "lookahead", "--window", 2, "--record"], order=order, capacity="30%")
+        add(["--policy", "lookahead", "--window-memory", "20KiB", "--start", "presample"], order=order, capacity="30%")
+    for parts in (1, 4):
+        for policy in POLICIES:
+            add(["--policy", policy], parts=parts)
+        add(["--policy", "lookahead", "--window-memory", "20KiB", "--start", "vip"], parts=parts, capacity="30%")
+        add(["--policy", "score", "--decider", "fixed:1"], parts=parts, capacity="100%")
     return runs
 
 
@@ -92,28 +113,34 @@ def main():
         graph = community_graph(os.path.join(checks.folder, "graph"))
         parts = {n: partition(graph, os.path.join(checks.folder, "parts%d" % n), n) for n in (1, 2, 4)}
         expected = {}
-        for n in parts:
-            base = train(parts[n], os.path.join(checks.folder, "base%d" % n), *TRAINING, "--policy", "none", "--threads", 1)
+        weights = os.path.join(checks.folder, "weights.txt")
+        with open(weights, "w") as file:
+            file.write("# id weight\n" + "".join("%d %g\n" % (v, 1.5 * (v % 7)) for v in range(0, 600, 2)))
+        for n, order in [(2, order) for order in ORDERS] + [(1, ORDERS[0]), (4, ORDERS[0])]:
+            base = train(parts[n], os.path.join(checks.folder, "base%d-%s" % (n, order)), *TRAINING, "--policy", "none",
+                         "--threads", 1, "--seed-order", order)
             checks.equal(base.code, 0, "no buffer,", n, "ranks: exit code", base.output[-2000:])
-            expected[n] = base.losses()
-            checks.equal(len(expected[n]), n, "files of steps")
-            checks.that(all(len(set(losses)) > 5 for losses in expected[n].values()), "losses that vary")
-            checks.equal(len(set(map(tuple, expected[n].values()))), 1, n, "ranks tell one loss")
-        runs = sweep()
-        hits = []
+            expected[n, order] = base.losses()
+            checks.equal(len(expected[n, order]), n, "files of steps")
+            checks.that(all(len(set(losses)) > 5 for losses in expected[n, order].values()), "losses that vary")
+            checks.equal(len(set(map(tuple, expected[n, order].values()))), 1, n, "ranks tell one loss")
+        runs = sweep(weights)
+        hits, windows = [], []
 
-        calls = [functools.partial(train, parts[n], os.path.join(checks.folder, "run%d" % number), *TRAINING, *options)
-                 for number, (n, options) in enumerate(runs)]
-        for (n, options), run in zip(runs, side_by_side(calls)):
-            what = " ".join(map(str, options))
+        calls = [functools.partial(train, parts[n], os.path.join(checks.folder, "run%d" % number), *TRAINING,
+                                   "--seed-order", order, *options) for number, (n, order, options) in enumerate(runs)]
+        for (n, order, options), run in zip(runs, side_by_side(calls)):
+            what = order + " " + " ".join(map(str, options))
             if checks.equal(run.code, 0, n, "ranks,", what, "exit code", run.output[-2000:]):
-                checks.that(run.losses() == expected[n], n, "ranks,", what, ": other losses than without a buffer")
+                checks.that(run.losses() == expected[n, order], n, "ranks,", what, ": other losses than without a buffer")
                 hits.append(run.summary["hit_rows"])
+                windows.append(run.summary["window_max"])
         checks.that(sum(h > 0 for h in hits) > len(runs) // 3, "the sweep uses the buffer:", hits)
+        checks.that(max(windows) > 4 and 0 < len([w for w in windows if 0 < w <= 4]), "the sweep looks ahead:", windows)
         print("%d combinations" % len(runs))
         missing = why_no_model()
         if missing is None:
-            check_killed_agent(checks, parts[2], expected[2])
+            check_killed_agent(checks, parts[2], expected[2, ORDERS[0]])
         else:
             print("not run: agent killed while training runs (%s)" % missing)
 

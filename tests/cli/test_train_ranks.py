@@ -27,7 +27,7 @@ def check_same_losses(checks, folder):
             if not os.path.exists(parts):
                 partition(graph, parts, n)
             run = train(parts, os.path.join(folder, "run-%s-%d" % (order, n)), *TRAINING, "--batch", batch // n,
-                        "--seed-order", order, "--policy", "lfu")
+                        "--seed-order", order, "--policy", ("lookahead", "lfu", "mix")[n % 3])
             what = "%d ranks, %s:" % (n, order)
             check_books(checks, run, what)
             if run.code != 0:
@@ -66,7 +66,7 @@ def check_few_seeds(checks, folder):
             file.seek(-40, os.SEEK_END)
             file.write(bytes([1] * n_train + [2, 3] * ((40 - n_train) // 2) + [3] * ((40 - n_train) % 2)))
         parts = partition(graph, os.path.join(folder, name + "-parts"), n)
-        for policy in ("none", "lfu", "static", "score"):
+        for policy in ("none", "lfu", "mix", "static", "score", "lookahead"):
             run = train(parts, os.path.join(folder, "%s-%s" % (name, policy)), "--epochs", 3, "--batch", batch, "--fanout",
                         "3,3", "--hidden", 8, "--policy", policy, "--period", 2)
             check_books(checks, run, name + " " + policy)
