@@ -127,6 +127,8 @@ static int64_t train_most_announced(const train_t *train, int64_t ids)
     return most > 2 * ids ? most : 2 * ids;
 }
 
+enum { TRAIN_TRACKED = 1 << 20 }; /* remote nodes that the library remembers in any case */
+
 /* The library's configuration. *type is what it points to. */
 static void train_library(train_t *train, rudder_type_config_t *type, rudder_config_t *library)
 {
@@ -138,12 +140,13 @@ static void train_library(train_t *train, rudder_type_config_t *type, rudder_con
     const int64_t seeds = step_seeds < train->mine.train ? step_seeds : train->mine.train;
     const int64_t inputs = loader_most_inputs(parts, seeds, config->n_layers, config->fanout);
     const int64_t ids = inputs < remote ? inputs : remote;
+    /* Sampling reaches past the halo; twice the halo covers most of what is used more than once. */
+    const int64_t tracked = 2 * part->n_halo > TRAIN_TRACKED ? 2 * part->n_halo : TRAIN_TRACKED;
     *type = (rudder_type_config_t){
         .row_bytes = (size_t)train->result.row_bytes,
         .capacity_rows = train->mine.capacity_rows,
         .max_ids = ids > 0 ? ids : 1,
-        /* Sampling reaches past the halo; twice the halo covers most of what is used more than once. */
-        .max_tracked = 2 * part->n_halo < remote ? 2 * part->n_halo : remote,
+        .max_tracked = tracked < remote ? tracked : remote,
         .owned_begin = part->begin,
         .owned_end = part->end,
         .halo = part->halo,

@@ -54,6 +54,7 @@ def check_equal_rows(checks, parts, folder):
             check_books(checks, run, what)
             if run.code != 0:
                 continue
+            checks.equal(sum(rank["untracked_rows"] for rank in run.summary["ranks_detail"]), 0, what, "untracked rows")
             rows = replay(run.folder, "--policy", policy, "--capacity", capacity, "--period", 4,
                           *(["--decider", decider] if decider else []))
             if not checks.that(isinstance(rows, dict), what, "replay", rows):
