@@ -332,13 +332,25 @@ static int64_t oracle_horizon(const oracle_setup_t *setup, int64_t t)
     return wanted < left ? wanted : left;
 }
 
+static int64_t oracle_fewest(const oracle_point_t *point)
+{
+    return point->keep.rows < point->replace.rows ? point->keep.rows : point->replace.rows;
+}
+
+static int64_t oracle_apart(const oracle_point_t *point)
+{
+    return llabs(point->keep.rows - point->replace.rows);
+}
+
+int oracle_is_clear(const oracle_point_t *point)
+{
+    return oracle_apart(point) * ORACLE_CLEAR > oracle_fewest(point);
+}
+
 static void oracle_count(const oracle_point_t *point, oracle_result_t *result)
 {
-    const oracle_way_t *keep = &point->keep, *replace = &point->replace;
-    const oracle_way_t *taken = point->taken == RUDDER_REPLACE ? replace : keep;
-    const int64_t apart = keep->rows > replace->rows ? keep->rows - replace->rows : replace->rows - keep->rows;
-    const int64_t fewest = keep->rows < replace->rows ? keep->rows : replace->rows;
-    const int clear = apart * ORACLE_CLEAR > fewest;
+    const oracle_way_t *taken = point->taken == RUDDER_REPLACE ? &point->replace : &point->keep;
+    const int clear = oracle_is_clear(point);
     result->points++;
     result->replaced += point->taken == RUDDER_REPLACE;
     result->agreed += point->taken == point->label;
@@ -346,9 +358,9 @@ static void oracle_count(const oracle_point_t *point, oracle_result_t *result)
     result->clear += clear;
     result->agreed_clear += clear && point->taken == point->label;
     result->unanswered += point->answer.verdict != point->taken;
-    result->stake_rows += apart;
-    result->regret_rows += taken->rows - fewest;
-    result->regret_seconds += taken->seconds - fmin(keep->seconds, replace->seconds);
+    result->stake_rows += oracle_apart(point);
+    result->regret_rows += taken->rows - oracle_fewest(point);
+    result->regret_seconds += taken->seconds - fmin(point->keep.seconds, point->replace.seconds);
 }
 
 /* Minibatch t, in which something is decided. */

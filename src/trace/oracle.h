@@ -52,13 +52,16 @@ typedef struct oracle_point {
     rudder_verdict_t taken;         /* the way that was gone */
 } oracle_point_t;
 
+/* 1 when the ways differ by more than 1 % of their rows: there is something to get right. */
+int oracle_is_clear(const oracle_point_t *point);
+
 /* A run over the trace that some rule decides. */
 typedef struct oracle_result {
     int64_t remote_rows, hit_rows, fetched_rows, fill_rows; /* of the whole run, the start content included */
     double seconds;
     int64_t points, replaced;    /* replaced: `replace` was taken */
     int64_t agreed;              /* the label was taken */
-    int64_t clear, agreed_clear; /* points whose ways differ by more than 1 % of their rows */
+    int64_t clear, agreed_clear; /* points that are clear */
     int64_t agreed_seconds;
     int64_t unanswered;  /* the fall-back rule of the configuration took the decision */
     int64_t stake_rows;  /* rows between the ways, summed over the points */

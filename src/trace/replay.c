@@ -191,8 +191,7 @@ static int64_t replay_max_announced(const replay_job_t *job, const scan_t *scan)
     return ids > 0 ? ids : 1;
 }
 
-/* Everything that does not come from the trace's arrays. */
-static void replay_configure(const replay_job_t *job, int32_t r, rudder_type_config_t *type, rudder_config_t *library)
+void replay_library(const replay_job_t *job, int32_t r, rudder_type_config_t *type, rudder_config_t *library)
 {
     const replay_settings_t *settings = job->settings;
     const scan_t *scan = job->group->trace[r];
@@ -269,7 +268,7 @@ rudder_status_t replay_prepare(replay_job_t *job, rudder_error_t *error)
         rudder_config_t library;
         int64_t bytes;
         RUDDER_TRY(replay_check(job, scan, error));
-        replay_configure(job, r, &type, &library);
+        replay_library(job, r, &type, &library);
         /* Only sizes matter here: the arrays are in the trace. */
         type.halo = nothing;
         int64_t *offset = calloc((size_t)library.n_owners + 1, sizeof *offset);
@@ -301,7 +300,7 @@ static rudder_status_t replay_open_rank(replay_t *replay, int32_t r, rudder_erro
     if (replay_looks_ahead(job)) {
         RUDDER_TRY(trace_reader_open(rank->scan->path, &rank->ahead, &same, error));
     }
-    replay_configure(job, r, &type, &library);
+    replay_library(job, r, &type, &library);
     type.halo = rank->info->halo;
     type.halo_degree = rank->info->halo_degree;
     type.n_halo = rank->info->n_halo;

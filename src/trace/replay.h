@@ -75,6 +75,9 @@ rudder_status_t replay_prepare(replay_job_t *job, rudder_error_t *error);
 /* Runs it; *stop ends it early, with INTERRUPTED. Errors: IO, DATA, MEMORY, and those of the library. */
 rudder_status_t replay_run(replay_job_t *job, const atomic_int *stop, rudder_error_t *error);
 
+/* The library as the job opens it on rank r, but for the trace's arrays (halo, owners). *library points to *type. */
+void replay_library(const replay_job_t *job, int32_t r, rudder_type_config_t *type, rudder_config_t *library);
+
 /* Bytes of a row; 0: not known. */
 int64_t replay_row_bytes(const replay_settings_t *settings, const scan_t *scan);
 /* Whether times are told or measured, so that the clock has something to tell. */
