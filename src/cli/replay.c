@@ -19,6 +19,7 @@
 #include "cli/capacity.h"
 #include "cli/cli.h"
 #include "cli/replay_choices.h"
+#include "cli/replay_oracle.h"
 #include "cli/replay_rows.h"
 #include "trace/bound.h"
 #include "trace/jobs.h"
@@ -28,8 +29,9 @@ enum { REPLAY_MOST_TRACES = 4096, REPLAY_PATH = 4096 };
 
 typedef struct replay_options {
     const char *policy, *decider, *capacity, *start, *max_tracked, *link, *link_schedule, *owner_cost, *fallback,
-        *latencies, *model, *json, *csv;
-    int64_t period, seed, window_memory, depth, row_bytes, deadline_ms, late_after, agent_memory, agent_nice, threads;
+        *latencies, *model, *oracle, *json, *csv;
+    int64_t horizon, period, seed, window_memory, depth, row_bytes, deadline_ms, late_after, agent_memory, agent_nice,
+        threads;
     double alpha, sample, compute, decision_latency;
     int overlap, mode, answer, per_rank;
 } replay_options_t;
@@ -115,6 +117,12 @@ static const option_spec_t replay_specs[] = {
     {"agent-memory", 0, OPTION_BYTES, FIELD(agent_memory), "0", "BYTES", "Limit of the agent's address space. 0: none.",
      0, 0, NULL, NULL},
     {"agent-nice", 0, OPTION_INT, FIELD(agent_nice), "0", "N", "Added to the agent's niceness.", 0, 19, NULL, NULL},
+    {"oracle", 0, OPTION_STRING, FIELD(oracle), NULL, "FILE",
+     "At every decision point go both ways and tell how often each decider takes the one that fetches fewer rows, and "
+     "what its answers cost; every point with its context goes to FILE, a JSON object a line.",
+     0, 0, NULL, NULL},
+    {"horizon", 0, OPTION_INT, FIELD(horizon), "0", "N",
+     "Minibatches over which the oracle compares the two ways. 0: four periods.", 0, 9.2e18, NULL, NULL},
 
     {"Output", 0, OPTION_HEADING, 0, NULL, NULL, NULL, 0, 0, NULL, NULL},
     {"per-rank", 0, OPTION_FLAG, FIELD(per_rank), "0", NULL, "Rows for each rank of a run, below their sum.", 0, 0,
@@ -150,6 +158,8 @@ static const option_command_t replay_command = {
         "                                                         how far to look ahead\n"
         "  rudder replay runs/first --policy score/degree,score/empty --decider never,once,fixed:16,gain,llm\n"
         "                                                         what the decider is worth\n"
+        "  rudder replay runs/first --policy score --decider llm --oracle points.jsonl\n"
+        "                                                         which of its answers were right\n"
         "  rudder replay runs/first --link \"10Gbit,20us;2=1Gbit\" --policy mix,lookahead --owner-cost measured\n"
         "                                                         one slow machine\n"
         "  rudder replay ids.txt --capacity 100,1000 --row-bytes 400 --link 1Gbit --compute 20ms --sample 5ms\n"
@@ -188,6 +198,11 @@ typedef struct laboratory {
     struct laboratory_job *jobs;
     replay_result_t *results;
     int32_t threads;
+
+    FILE *oracle_lines;
+    oracle_case_t *cases;
+    char (*case_name)[REPLAY_PATH];
+    oracle_report_t *oracle;
 } laboratory_t;
 
 /* A replay and where it stands in the lists. */
@@ -815,6 +830,9 @@ static void replay_json(const laboratory_t *lab, int argc, char **argv, const re
     }
     json_end_array(json);
     replay_rows_json(json, rows, n);
+    if (lab->oracle != NULL) {
+        oracle_report_json(lab->oracle, json);
+    }
     json_end_object(json);
 }
 
@@ -849,6 +867,9 @@ static rudder_status_t replay_tell(const laboratory_t *lab, int argc, char **arg
         replay_print_group(lab, rows[begin].group, rows[begin].trace);
         status = replay_rows_print(rows + begin, end - begin, stdout, error);
     }
+    if (status == RUDDER_OK && lab->oracle != NULL) {
+        status = oracle_report_print(lab->oracle, stdout, error);
+    }
     if (status == RUDDER_OK && lab->options.json != NULL) {
         status = replay_write_json(lab, argc, argv, rows, n, error);
     }
@@ -860,8 +881,69 @@ static rudder_status_t replay_tell(const laboratory_t *lab, int argc, char **arg
     return status;
 }
 
+/* ---- The oracle ------------------------------------------------------------------------------------------------- */
+
+/* Before anything long begins: is there something to decide, and can the file be made? */
+static rudder_status_t replay_open_oracle(laboratory_t *lab, rudder_error_t *error)
+{
+    const char *path = lab->options.oracle;
+    int replaces = 0;
+    for (int32_t p = 0; p < lab->n_policies; p++) {
+        replaces |= lab->policy[p].replaces;
+    }
+    if (path == NULL) {
+        return RUDDER_OK;
+    }
+    if (!replaces) {
+        return RUDDER_FAIL(error, RUDDER_E_USAGE,
+                           "--oracle: expected a policy with replacements to decide, --policy score, found only %s",
+                           lab->options.policy);
+    }
+    lab->oracle_lines = fopen(path, "w");
+    return lab->oracle_lines != NULL
+               ? RUDDER_OK
+               : RUDDER_FAIL(error, RUDDER_E_IO, "%s: cannot be written: %s", path, strerror(errno));
+}
+
+/* A case for each policy with replacements and each capacity: its first replay stands for it. */
+static rudder_status_t replay_ask_oracle(laboratory_t *lab, rudder_error_t *error)
+{
+    const char *names[CHOICES_MOST];
+    int32_t n = 0;
+    if (lab->oracle_lines == NULL) {
+        return RUDDER_OK;
+    }
+    lab->cases = calloc((size_t)lab->n_jobs, sizeof *lab->cases);
+    lab->case_name = calloc((size_t)lab->n_groups, sizeof *lab->case_name);
+    if (lab->cases == NULL || lab->case_name == NULL) {
+        return RUDDER_FAIL(error, RUDDER_E_MEMORY, "no memory for the oracle");
+    }
+    for (int32_t d = 0; d < lab->n_deciders; d++) {
+        names[d] = lab->decider[d].name;
+    }
+    for (int32_t i = 0; i < lab->n_jobs; i++) {
+        const laboratory_job_t *job = &lab->jobs[i];
+        if (job->decider == 0) {
+            lab->cases[n++] =
+                (oracle_case_t){.job = &job->replay,
+                                .trace = replay_trace_name(job->replay.group, lab->case_name[job->group], REPLAY_PATH),
+                                .policy = lab->policy[job->policy].label,
+                                .start = lab->policy[job->policy].start,
+                                .capacity = lab->capacity[job->capacity].label};
+        }
+    }
+    return oracle_report_make(lab->cases, n, names, lab->n_deciders, lab->options.horizon, lab->threads,
+                              lab->oracle_lines, &lab->oracle, error);
+}
+
 static void replay_close(laboratory_t *lab)
 {
+    oracle_report_close(lab->oracle);
+    if (lab->oracle_lines != NULL) {
+        fclose(lab->oracle_lines);
+    }
+    free(lab->cases);
+    free(lab->case_name);
     for (int32_t i = 0; i < lab->n_traces; i++) {
         free(lab->path[i]);
     }
@@ -897,10 +979,12 @@ int cli_replay(int argc, char **argv)
     }
     log_setup(LOG_INFO, -1, 1);
     rudder_status_t status = replay_read_options(lab, &error);
+    status = status == RUDDER_OK ? replay_open_oracle(lab, &error) : status;
     status = status == RUDDER_OK ? replay_open_traces(lab, arguments, n, &error) : status;
     status = status == RUDDER_OK ? replay_sizes(lab, &error) : status;
     status = status == RUDDER_OK ? replay_list_jobs(lab, &error) : status;
     status = status == RUDDER_OK ? replay_run_all(lab, &error) : status;
+    status = status == RUDDER_OK ? replay_ask_oracle(lab, &error) : status;
     status = status == RUDDER_OK ? replay_tell(lab, argc, argv, &error) : status;
     exit_code = status == RUDDER_OK ? 0 : cli_fail(&error);
 end:

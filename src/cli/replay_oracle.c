@@ -43,7 +43,7 @@ typedef struct oracle_job {
     rudder_type_config_t type;
     rudder_config_t library;
     oracle_result_t result; /* of a search: the rows alone */
-    FILE *lines; /* into memory: files get them run by run; NULL: not wanted */
+    FILE *lines;            /* into memory: files get them run by run; NULL: not wanted */
     char *text;
     size_t text_size;
     json_t line;
@@ -228,6 +228,12 @@ static rudder_status_t oracle_list_jobs(oracle_report_t *report, FILE *lines, ru
 
 /* ---- Running ---------------------------------------------------------------------------------------------------- */
 
+/* Rows take time on the clock. */
+static int oracle_is_timed(const oracle_job_t *job)
+{
+    return job->setup.clock.row > 0 || job->setup.clock.latency > 0;
+}
+
 static const char *oracle_verdict(rudder_verdict_t verdict)
 {
     return verdict == RUDDER_REPLACE ? "replace" : verdict == RUDDER_KEEP ? "keep" : "none";
@@ -237,12 +243,13 @@ static const char *oracle_verdict(rudder_verdict_t verdict)
 static void oracle_line(const oracle_job_t *job, const oracle_point_t *point, json_t *json)
 {
     char text[512];
+    const int timed = oracle_is_timed(job);
     snprintf(text, sizeof text, "%s@%" PRId64, job->by->name, point->context.minibatch);
     json_object(json, NULL);
     json_string(json, "name", text);
     json_string(json, "kind", oracle_is_clear(point) ? "clear" : "close");
     json_string(json, "expect", oracle_verdict(point->label));
-    json_string(json, "expect_seconds", oracle_verdict(point->label_seconds));
+    json_string(json, "expect_seconds", timed ? oracle_verdict(point->label_seconds) : NULL);
     json_string(json, "trace", job->of->job->group->trace[job->rank]->path);
     json_string(json, "policy", job->of->policy);
     json_string(json, "start", job->of->start);
@@ -255,8 +262,8 @@ static void oracle_line(const oracle_job_t *job, const oracle_point_t *point, js
     json_int(json, "horizon", point->horizon);
     json_int(json, "keep_rows", point->keep.rows);
     json_int(json, "replace_rows", point->replace.rows);
-    json_double(json, "keep_seconds", point->keep.seconds);
-    json_double(json, "replace_seconds", point->replace.seconds);
+    json_double(json, "keep_seconds", timed ? point->keep.seconds : NAN);
+    json_double(json, "replace_seconds", timed ? point->replace.seconds : NAN);
     context_json(json, &point->context);
     rudder_context_words(&point->context, text, sizeof text);
     json_string(json, "words", text);
@@ -385,7 +392,7 @@ rudder_status_t oracle_report_make(const oracle_case_t *cases, int32_t n_cases, 
     report->cases = cases;
     report->n_cases = n_cases;
     report->period = cases[0].job->settings->library.period;
-    report->horizon = horizon;
+    report->horizon = horizon > 0 ? horizon : ORACLE_PERIODS * report->period;
     rudder_status_t status = oracle_list_by(report, deciders, n_deciders, error);
     status = status == RUDDER_OK ? oracle_list_jobs(report, lines, error) : status;
     status = status == RUDDER_OK ? oracle_run_all(report, threads, error) : status;
@@ -473,7 +480,8 @@ static void oracle_share(table_t *table, int64_t part, int64_t whole)
 static void oracle_row(table_t *table, const oracle_by_t *by, const oracle_result_t *sum, int64_t remote, int timed)
 {
     char text[32];
-    table_cell(table, "%s%s", by->name, strcmp(by->name, "better") == 0 || strcmp(by->name, "worse") == 0 ? " (oracle)" : "");
+    table_cell(table, "%s%s", by->name,
+               strcmp(by->name, "better") == 0 || strcmp(by->name, "worse") == 0 ? " (oracle)" : "");
     table_cell(table, "%s", text_of_count(sum->fetched_rows, text, sizeof text));
     table_cell(table, "%.2f %%", oracle_saved(sum->fetched_rows, remote));
     if (by->sign != 0) {
@@ -493,29 +501,24 @@ static void oracle_row(table_t *table, const oracle_by_t *by, const oracle_resul
     }
 }
 
-static int oracle_is_timed(const oracle_report_t *report, int32_t of)
-{
-    for (int32_t i = 0; i < report->n_jobs; i++) {
-        if (report->jobs[i].of == &report->cases[of] && report->jobs[i].setup.clock.row > 0) {
-            return 1;
-        }
-    }
-    return 0;
-}
-
 static rudder_status_t oracle_print_case(const oracle_report_t *report, int32_t of, FILE *file, rudder_error_t *error)
 {
-    static const char *const header[] = {"decided by", "rows fetched", "saved", "replaced", "agrees", "where clear", "clear points", "regret, rows", "of the stake", "agrees in time"};
+    static const char *const header[] = {"decided by",   "rows fetched",  "saved",        "replaced",
+                                         "agrees",       "where clear",   "clear points", "regret, rows",
+                                         "of the stake", "agrees in time"};
     const oracle_case_t *c = &report->cases[of];
     const oracle_leverage_t l = oracle_leverage(report, of);
-    const int timed = oracle_is_timed(report, of);
-    const int64_t horizon = report->horizon > 0 ? report->horizon : 2 * report->period;
+    int timed = 0;
     int64_t unanswered = 0;
-    fprintf(file, "\noracle, %s: policy %s, start %s, capacity %s, horizon ", c->trace, c->policy, c->start, c->capacity);
-    if (horizon > c->job->group->minibatches) {
+    for (int32_t i = 0; i < report->n_jobs; i++) {
+        timed |= report->jobs[i].of == c && oracle_is_timed(&report->jobs[i]);
+    }
+    fprintf(file, "\noracle, %s: policy %s, start %s, capacity %s, horizon ", c->trace, c->policy, c->start,
+            c->capacity);
+    if (report->horizon >= c->job->group->minibatches) {
         fprintf(file, "to the end\n");
     } else {
-        fprintf(file, "%" PRId64 " minibatches\n", horizon);
+        fprintf(file, "%" PRId64 " minibatches\n", report->horizon);
     }
     table_t *table = table_open(timed ? "lrr|r|rrr|rr|r" : "lrr|r|rrr|rr");
     if (table == NULL) {
@@ -532,8 +535,9 @@ static rudder_status_t oracle_print_case(const oracle_report_t *report, int32_t 
     }
     const rudder_status_t status = table_print(table, file, error);
     table_close(table);
-    fprintf(file, "best found %.2f %% saved (%s), worst found %.2f %% (%s): the answers are worth %.2f points\n", oracle_saved(l.best, l.remote),
-            report->by[l.best_by].name, oracle_saved(l.worst, l.remote), report->by[l.worst_by].name, oracle_saved(l.best, l.remote) - oracle_saved(l.worst, l.remote));
+    fprintf(file, "best found %.2f %% saved (%s), worst found %.2f %% (%s): the answers are worth %.2f points\n",
+            oracle_saved(l.best, l.remote), report->by[l.best_by].name, oracle_saved(l.worst, l.remote),
+            report->by[l.worst_by].name, oracle_saved(l.best, l.remote) - oracle_saved(l.worst, l.remote));
     if (unanswered > 0) {
         fprintf(file, "%" PRId64 " questions had no answer; the fall-back rule took those decisions\n", unanswered);
     }
@@ -545,6 +549,9 @@ rudder_status_t oracle_report_print(const oracle_report_t *report, FILE *file, r
     for (int32_t c = 0; c < report->n_cases; c++) {
         RUDDER_TRY(oracle_print_case(report, c, file, error));
     }
+    fprintf(file,
+            "\n\"agrees\": the way was taken that fetches fewer rows up to the horizon; clear are points whose ways "
+            "differ by more than 1 %%;\n\"regret\": rows lost against the better way, summed over the points.\n");
     return RUDDER_OK;
 }
 
@@ -589,7 +596,7 @@ void oracle_report_json(const oracle_report_t *report, json_t *json)
         json_string(json, "capacity", of->capacity);
         json_int(json, "capacity_rows", rows);
         json_int(json, "period", report->period);
-        json_int(json, "horizon", report->horizon > 0 ? report->horizon : 2 * report->period);
+        json_int(json, "horizon", report->horizon);
         json_int(json, "remote_rows", l.remote);
         json_int(json, "never_rows", l.never);
         json_int(json, "always_rows", l.always);

@@ -13,7 +13,7 @@
 
 /* One policy with one capacity over the traces of a run. Nothing of it is copied. */
 typedef struct oracle_case {
-    const replay_job_t *job; /* its decider does not count */
+    const replay_job_t *job;                       /* its decider does not count */
     const char *trace, *policy, *start, *capacity; /* as tables call them */
 } oracle_case_t;
 
@@ -21,7 +21,7 @@ typedef struct oracle_report oracle_report_t;
 
 /*
  * Asks the oracle along the runs of all these deciders, of the rules, and of its own answers; states the memory first.
- * lines: where the points go, NULL: nowhere. horizon: minibatches, 0: two periods. Errors: as oracle_run(), IO, DATA.
+ * lines: where the points go, NULL: nowhere. horizon: minibatches, 0: ORACLE_PERIODS periods. Errors: as oracle_run(), IO, DATA.
  */
 rudder_status_t oracle_report_make(const oracle_case_t *cases, int32_t n_cases, const char *const *deciders,
                                    int32_t n_deciders, int64_t horizon, int32_t threads, FILE *lines,

@@ -327,7 +327,7 @@ static rudder_status_t oracle_go(oracle_world_t *world, const void *state, int64
 
 static int64_t oracle_horizon(const oracle_setup_t *setup, int64_t t)
 {
-    const int64_t wanted = setup->horizon > 0 ? setup->horizon : 2 * (int64_t)setup->config->period;
+    const int64_t wanted = setup->horizon > 0 ? setup->horizon : ORACLE_PERIODS * (int64_t)setup->config->period;
     const int64_t left = setup->trace->n_minibatches - 1 - t;
     return wanted < left ? wanted : left;
 }

@@ -261,7 +261,7 @@ static void check_point(const run_t *run, const told_t *told, int64_t i, int64_t
     static script_t script;
     const oracle_point_t *point = &told->point[i];
     const int64_t t = (i + 1) * interval - 1, left = run->trace.n_minibatches - 1 - t;
-    const int64_t wanted = run->setup.horizon > 0 ? run->setup.horizon : 2 * (int64_t)run->config.period;
+    const int64_t wanted = run->setup.horizon > 0 ? run->setup.horizon : ORACLE_PERIODS * (int64_t)run->config.period;
     assert_int_equal(point->context.minibatch, t + 1);
     assert_int_equal(point->horizon, wanted < left ? wanted : left);
     memset(&script, 0, sizeof script);
