@@ -107,6 +107,7 @@ static const expected_t sbm[] = {
     {"lru", NULL, NULL, {9.79, 17.41, 36.33, 60.31}, {.1, .1}},
     {"lfu", NULL, NULL, {21.23, 30.62, 49.14, 69.88}, {.1, .1}},
     {"score", "fixed:16", "degree", {17.52, 23.93, 39.26, 55.23}, {.1, .1}},
+    {"mix", NULL, NULL, {0, 31.01, 49.75, 0}, {.3, .3}},
     {"lookahead:1", NULL, NULL, {24.06, 32.82, 50.44, 70.47}, {.1, 1}},
     {"lookahead:4", NULL, NULL, {30.77, 38.35, 53.91, 72.12}, {.1, 1}},
     {"lookahead:16", NULL, NULL, {35.49, 47.63, 63.13, 76.93}, {.1, 1}},
@@ -121,6 +122,7 @@ static const expected_t rmat[] = {
     {"score", "once", "empty", {21.61, 35.42, 55.19, 59.77}, {.1, .1}},
     {"score", "fixed:16", "degree", {21.04, 35.00, 53.82, 62.03}, {.1, .1}},
     {"score", "fixed:16", "empty", {23.13, 35.00, 54.36, 60.82}, {.1, .1}},
+    {"mix", NULL, NULL, {0, 46.35, 71.77, 0}, {.3, .3}},
     {"lookahead:1", NULL, NULL, {30.72, 47.08, 70.44, 85.56}, {.1, 2}},
     {"lookahead:4", NULL, NULL, {38.12, 51.34, 71.75, 85.85}, {.1, 2}},
     {"lookahead:16", NULL, NULL, {44.78, 59.66, 75.46, 86.79}, {.1, 1}},
@@ -227,6 +229,25 @@ static void test_lookahead_reaches_the_bound(void **state)
             assert_true(stats.announced_minibatches <= r->trace.n_minibatches);
             assert_true((double)(remote - stats.fetched_rows) >= .995 * (double)(remote - least));
             assert_int_equal(replay(&r->trace, r->distinct, &all).fetched_rows, least);
+        }
+    }
+}
+
+/* What is learned is never worse than what is simple. */
+static void test_mix_saves_as_much_as_static_and_lfu(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        const recorded_t *r = &recorded[i];
+        for (size_t f = 0; f < 4; f++) {
+            const run_t runs[] = {{.policy = "mix", .capacity = slots(r, fractions[f])},
+                                  {.policy = "static", .capacity = slots(r, fractions[f])},
+                                  {.policy = "lfu", .capacity = slots(r, fractions[f])}};
+            const rudder_stats_t mix = replay(&r->trace, r->distinct, &runs[0]);
+            for (int other = 1; other < 3; other++) {
+                const int64_t more = mix.fetched_rows - replay(&r->trace, r->distinct, &runs[other]).fetched_rows;
+                assert_true((double)more < .002 * (double)mix.remote_rows);
+            }
         }
     }
 }
@@ -413,6 +434,7 @@ int main(void)
                                        cmocka_unit_test(test_lookahead_reaches_the_bound),
                                        cmocka_unit_test(test_rows_saved_rmat),
                                        cmocka_unit_test(test_rows_saved_sbm),
-                                       cmocka_unit_test(test_gain_avoids_harm)};
+                                       cmocka_unit_test(test_gain_avoids_harm),
+                                       cmocka_unit_test(test_mix_saves_as_much_as_static_and_lfu)};
     return cmocka_run_group_tests(tests, read_traces, free_traces);
 }
