@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "cli/capacity.h"
 #include "cli/cli.h"
+#include "cli/numbers.h"
 #include "cli/replay_choices.h"
 #include "cli/replay_oracle.h"
 #include "cli/replay_rows.h"
@@ -213,36 +214,6 @@ typedef struct laboratory_job {
 
 /* ---- Options ---------------------------------------------------------------------------------------------------- */
 
-/* Numbers in a file, a line each, behind "#" a comment. */
-static rudder_status_t replay_read_numbers(const char *path, double **numbers, int64_t *n, rudder_error_t *error)
-{
-    char line[256], what[300];
-    int64_t size = 0;
-    rudder_status_t status = RUDDER_OK;
-    FILE *file = fopen(path, "r");
-    if (file == NULL) {
-        return RUDDER_FAIL(error, RUDDER_E_IO, "%s: cannot be opened: %s", path, strerror(errno));
-    }
-    for (int64_t number = 1; status == RUDDER_OK && fgets(line, sizeof line, file) != NULL; number++) {
-        line[strcspn(line, "#\r\n")] = '\0';
-        const size_t begin = strspn(line, " \t");
-        line[begin + strcspn(line + begin, " \t")] = '\0';
-        if (line[begin] == '\0') {
-            continue;
-        }
-        snprintf(what, sizeof what, "%.200s line %" PRId64, path, number);
-        if (grow_array(numbers, &size, *n + 1, sizeof **numbers) != RUDDER_OK) {
-            status = RUDDER_FAIL(error, RUDDER_E_MEMORY, "%s: no memory", what);
-        } else if (text_float(line + begin, what, 0, 1e300, &(*numbers)[*n], error) != RUDDER_OK) {
-            status = error->status = RUDDER_E_DATA;
-        } else {
-            ++*n;
-        }
-    }
-    fclose(file);
-    return status;
-}
-
 static rudder_status_t replay_read_owner_cost(laboratory_t *lab, rudder_error_t *error)
 {
     const char *text = lab->options.owner_cost;
@@ -251,7 +222,7 @@ static rudder_status_t replay_read_owner_cost(laboratory_t *lab, rudder_error_t 
         lab->settings.owner_cost = text[0] == 'o' ? RUDDER_OWNER_COST_OFF : RUDDER_OWNER_COST_MEASURED;
         return RUDDER_OK;
     }
-    RUDDER_TRY(replay_read_numbers(text, &lab->owner_cost, &n, error));
+    RUDDER_TRY(numbers_read(text, &lab->owner_cost, &n, error));
     lab->settings.owner_cost = RUDDER_OWNER_COST_GIVEN;
     lab->settings.owner_row_cost = lab->owner_cost;
     lab->settings.n_owner_row_cost = (int32_t)n;

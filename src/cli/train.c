@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "cli/capacity.h"
 #include "cli/cli.h"
+#include "cli/numbers.h"
 #include "comm/comm.h"
 #include "comm/launch.h"
 #include "nn/kernels.h"
@@ -23,7 +24,8 @@ typedef struct train_options {
     int64_t ranks, epochs, batch, hidden, threads, depth, seed, period, deadline_ms, late_after, agent_memory,
         agent_nice, max_message, window_memory;
     double rate, dropout, alpha, deadline;
-    const char *fanout, *capacity, *policy, *start, *decider, *fallback, *model, *link, *run_dir, *name, *window;
+    const char *fanout, *capacity, *policy, *start, *decider, *fallback, *model, *link, *run_dir, *name, *window,
+        *owner_cost;
     int order, mode, answer, eval, record;
 } train_options_t;
 
@@ -84,6 +86,11 @@ static const option_spec_t train_specs[] = {
      "Minibatches that lookahead looks ahead: as many as help it, or a number.", 0, 0, NULL, NULL},
     {"window-memory", 0, OPTION_BYTES, FIELD(window_memory), "512MiB", "BYTES",
      "Most memory that minibatches sampled ahead may hold, in each rank; the window shrinks to fit.", 0, 0, NULL, NULL},
+    {"owner-cost", 0, OPTION_STRING, FIELD(owner_cost), "off", "off|measured|FILE",
+     "Whether lookahead and mix keep rows of slow ranks rather: by what fetching from each takes, or by a file with a "
+     "number "
+     "for each rank.",
+     0, 0, NULL, NULL},
     {"alpha", 0, OPTION_FLOAT, FIELD(alpha), "0.005", "RATE", "Decay of the score policy, a minibatch without a hit.",
      1e-6, 0.999, NULL, NULL},
     {"period", 0, OPTION_INT, FIELD(period), "16", "N", "Minibatches in a window, after which the decider is asked.", 1,
@@ -190,10 +197,24 @@ static rudder_status_t train_read_window(const train_options_t *options, train_c
     return RUDDER_OK;
 }
 
-/* Memory for texts that options are made into. */
+/* Memory for what options are made into. */
 typedef struct train_texts {
     char model[4096], policy[32];
+    double *owner_cost;
 } train_texts_t;
+
+static rudder_status_t train_read_owner_cost(const char *text, train_texts_t *texts, train_config_t *config,
+                                             rudder_error_t *error)
+{
+    if (strcmp(text, "off") == 0 || strcmp(text, "measured") == 0) {
+        config->owner_cost = text[0] == 'm' ? RUDDER_OWNER_COST_MEASURED : RUDDER_OWNER_COST_OFF;
+        return RUDDER_OK;
+    }
+    RUDDER_TRY(numbers_read(text, &texts->owner_cost, &config->n_owner_row_cost, error));
+    config->owner_cost = RUDDER_OWNER_COST_GIVEN;
+    config->owner_row_cost = texts->owner_cost;
+    return RUDDER_OK;
+}
 
 static rudder_status_t train_read_options(const train_options_t *options, const char *parts, train_texts_t *texts,
                                           train_config_t *config, rudder_error_t *error)
@@ -236,6 +257,7 @@ static rudder_status_t train_read_options(const train_options_t *options, const 
     if (config->start != NULL) {
         RUDDER_TRY(start_check(config->start, error));
     }
+    RUDDER_TRY(train_read_owner_cost(options->owner_cost, texts, config, error));
     RUDDER_TRY(train_read_window(options, config, texts->policy, sizeof texts->policy, error));
     RUDDER_TRY(links_parse(options->link, &config->links, error));
     if (config->decider != NULL && strcmp(config->decider, "llm") == 0) {
@@ -335,20 +357,21 @@ int cli_train(int argc, char **argv)
     train_config_t config;
     rudder_error_t error;
     const char *parts;
-    train_texts_t texts;
+    train_texts_t texts = {.owner_cost = NULL};
     int32_t n_arguments;
     int exit_code, ranks;
     if (!cli_options(&train_command, argc, argv, &options, &parts, &n_arguments, &exit_code)) {
         return exit_code;
     }
     if (train_read_options(&options, parts, &texts, &config, &error) != RUDDER_OK) {
-        return cli_fail(&error);
+        exit_code = cli_fail(&error);
+    } else if (launch_is_rank()) {
+        exit_code = train_rank(&options, &config, argv);
+    } else if (train_ranks(&options, parts, &ranks, &error) != RUDDER_OK) {
+        exit_code = cli_fail(&error);
+    } else {
+        exit_code = launch_ranks(ranks, argc, argv);
     }
-    if (launch_is_rank()) {
-        return train_rank(&options, &config, argv);
-    }
-    if (train_ranks(&options, parts, &ranks, &error) != RUDDER_OK) {
-        return cli_fail(&error);
-    }
-    return launch_ranks(ranks, argc, argv);
+    free(texts.owner_cost);
+    return exit_code;
 }

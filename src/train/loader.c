@@ -36,7 +36,9 @@ struct loader {
     space_t remote_rows, miss_rows, fill_rows;
     size_t row_bytes;
     int64_t round_rows, start_rows;
-    int64_t timed; /* minibatches whose times were recorded */
+    int64_t *owner_rows;   /* [ranks] of the minibatch under way, and what they took, if that is measured */
+    double *owner_seconds; /* [ranks] */
+    int64_t timed;         /* minibatches whose times were recorded */
     double mark;
     train_times_t now, total; /* since the last hand-over; since the start */
 };
@@ -89,8 +91,12 @@ rudder_status_t loader_open(const loader_config_t *config, loader_t **out, rudde
     loader->row_bytes = (size_t)config->ahead.parts->n_feat * sizeof(float);
     loader->round_rows = LOADER_ROUND_BYTES / (int64_t)loader->row_bytes + 1;
     loader->slot = calloc((size_t)loader_slots(config), sizeof *loader->slot);
-    status = loader->slot == NULL ? RUDDER_FAIL(error, RUDDER_E_MEMORY, "no memory for the loader")
-                                  : ahead_open(&config->ahead, &loader->ahead, error);
+    const size_t ranks = (size_t)config->ahead.parts->n_parts;
+    loader->owner_rows = calloc(ranks, sizeof *loader->owner_rows);
+    loader->owner_seconds = calloc(ranks, sizeof *loader->owner_seconds);
+    status = loader->slot == NULL || loader->owner_rows == NULL || loader->owner_seconds == NULL
+                 ? RUDDER_FAIL(error, RUDDER_E_MEMORY, "no memory for the loader")
+                 : ahead_open(&config->ahead, &loader->ahead, error);
     if (status != RUDDER_OK) {
         loader_close(loader);
         return status;
@@ -109,6 +115,8 @@ void loader_close(loader_t *loader)
         free(loader->slot[i].x);
     }
     free(loader->slot);
+    free(loader->owner_rows);
+    free(loader->owner_seconds);
     ahead_close(loader->ahead);
     space_t *spaces[] = {&loader->remote_rows, &loader->miss_rows, &loader->fill_rows};
     for (size_t i = 0; i < sizeof spaces / sizeof *spaces; i++) {
@@ -202,6 +210,30 @@ static void loader_count(const loader_t *loader, loaded_t *loaded, int64_t n_mis
                                       .cut = sampled->cut};
 }
 
+/* Before a fetch: whose rows it brings. The time of what was exchanged before does not count. */
+static void loader_count_owners(loader_t *loader, const int64_t *ids, int64_t n)
+{
+    const parts_t *parts = loader->config.ahead.parts;
+    exchange_seconds(loader->config.exchange, loader->owner_seconds);
+    memset(loader->owner_rows, 0, (size_t)parts->n_parts * sizeof *loader->owner_rows);
+    for (int64_t i = 0; i < n; i++) {
+        loader->owner_rows[parts_owner(parts, ids[i])]++;
+    }
+}
+
+/* After it: what they took. */
+static rudder_status_t loader_report_owners(loader_t *loader)
+{
+    exchange_seconds(loader->config.exchange, loader->owner_seconds);
+    for (int32_t p = 0; p < loader->config.ahead.parts->n_parts; p++) {
+        if (loader->owner_rows[p] > 0) {
+            RUDDER_TRY(
+                rudder_report_fetch(loader->config.ahead.handle, p, loader->owner_rows[p], loader->owner_seconds[p]));
+        }
+    }
+    return RUDDER_OK;
+}
+
 /* Fetches what a plan asks for: misses in as many rounds as they need, then fill rows while the trainer goes on. */
 static rudder_status_t loader_fetch(loader_t *loader, rudder_plan_t *plan, loaded_t *loaded, rudder_error_t *error)
 {
@@ -216,6 +248,9 @@ static rudder_status_t loader_fetch(loader_t *loader, rudder_plan_t *plan, loade
         loader_count(loader, loaded, n_miss, n_fill);
     } else {
         loader->start_rows += n;
+    }
+    if (loader->config.measure) {
+        loader_count_owners(loader, ids, n);
     }
     int again = 1, completed = 0;
     while (again) {
@@ -237,7 +272,7 @@ static rudder_status_t loader_fetch(loader_t *loader, rudder_plan_t *plan, loade
             lap(&loader->mark, &loader->now.complete);
         }
     }
-    return RUDDER_OK;
+    return loader->config.measure ? loader_report_owners(loader) : RUDDER_OK;
 }
 
 /* The times of the minibatch that a slot holds, or held last: known when the compute thread has released it. */

@@ -28,6 +28,7 @@ typedef struct loader_config {
     ahead_config_t ahead; /* parts, handle, sampler, what is sampled */
     exchange_t *exchange;
     record_t *record;
+    int measure; /* what fetching from each owner takes is told to the library */
     int32_t depth;
     int threaded;
 } loader_config_t;

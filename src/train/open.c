@@ -153,6 +153,7 @@ static void train_library(train_t *train, rudder_type_config_t *type, rudder_con
         .halo_degree = part->halo_degree,
         .n_halo = part->n_halo,
         .start_weight = train->start_weight,
+        .owner_offset = parts->offset,
         .max_announced = train_looks_ahead(config) ? train_most_announced(train, ids > 0 ? ids : 1) : 0,
     };
     rudder_config_init(library, sizeof *library);
@@ -185,6 +186,9 @@ static void train_library(train_t *train, rudder_type_config_t *type, rudder_con
                                       .rank = train->compute.rank};
     snprintf(library->facts.graph, sizeof library->facts.graph, "%s", parts->name);
     snprintf(library->facts.model, sizeof library->facts.model, "GraphSAGE, %d layers", (int)config->n_layers);
+    library->n_owners = train->compute.size;
+    library->owner_cost = config->owner_cost;
+    library->owner_row_cost = config->owner_row_cost;
     library->on_decision = train_on_decision;
     library->on_message = train_on_message;
     library->callback_context = train;
@@ -195,6 +199,11 @@ static rudder_status_t train_open_library(train_t *train, rudder_error_t *error)
 {
     rudder_type_config_t type;
     rudder_config_t library;
+    if (train->config->owner_cost == RUDDER_OWNER_COST_GIVEN &&
+        train->config->n_owner_row_cost != train->compute.size) {
+        return RUDDER_FAIL(error, RUDDER_E_USAGE, "--owner-cost: expected a number for each of %d ranks, found %lld",
+                           (int)train->compute.size, (long long)train->config->n_owner_row_cost);
+    }
     train->mine.capacity_rows = train_capacity_rows(train);
     train->mine.capacity_bytes = train->mine.capacity_rows * train->result.row_bytes;
     train_library(train, &type, &library);
@@ -268,6 +277,7 @@ static rudder_status_t train_open_loader(train_t *train, rudder_error_t *error)
     const loader_config_t loader = {.ahead = train_ahead(train),
                                     .exchange = train->exchange,
                                     .record = &train->record,
+                                    .measure = train->config->owner_cost == RUDDER_OWNER_COST_MEASURED,
                                     .depth = train->config->depth,
                                     .threaded = train->threads_multiple};
     return loader_open(&loader, &train->loader, error);

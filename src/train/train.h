@@ -103,9 +103,12 @@ typedef struct train_config {
     int64_t agent_memory;
     int32_t agent_nice;
     links_t links;
-    double deadline;       /* seconds a wait for peers may take, 0: no limit */
-    int64_t max_message;   /* bytes, 0: the exchange's default */
-    int record;            /* traces are written */
+    double deadline;     /* seconds a wait for peers may take, 0: no limit */
+    int64_t max_message; /* bytes, 0: the exchange's default */
+    int record;          /* traces are written */
+    rudder_owner_cost_t owner_cost;
+    const double *owner_row_cost; /* [n_owner_row_cost], if they are given */
+    int64_t n_owner_row_cost;
     int64_t window;        /* minibatches that "lookahead" looks ahead; 0: as many as help */
     int64_t window_memory; /* bytes that minibatches sampled ahead may hold */
 

@@ -74,6 +74,13 @@ def check_layers(checks, folder):
             checks.that(fanout != "0,0" or run.summary["remote_rows"] == 0, "an MLP needs no remote rows")
 
 
+def text_file(folder, name, text):
+    path = os.path.join(folder, name + ".txt")
+    with open(path, "w") as file:
+        file.write(text)
+    return path
+
+
 def check_usage(checks, folder):
     parts = os.path.join(folder, "layers-parts")
     taken = os.path.join(folder, "taken")
@@ -92,6 +99,23 @@ def check_usage(checks, folder):
             (2, "fanout", ["--fanout", "1,2,3,4,5,6,7,8,9"]),
             (2, "link", ["--link", "fast"]),
             (2, "start", ["--start", "warm"]),
+            (2, "weights", ["--start", "weights"]),
+            (2, "presample", ["--start", "presampel"]),
+            (3, "nowhere.txt", ["--start", "file:" + os.path.join(folder, "nowhere.txt")]),
+            (3, "line 3", ["--start", "file:" + text_file(folder, "negative", "5 1\n\n-1 1\n")]),
+            (3, "line 1", ["--start", "file:" + text_file(folder, "beyond", "80 1\n")]),
+            (3, "line 2", ["--start", "file:" + text_file(folder, "weightless", "# id weight\n5 heavy\n")]),
+            (3, "line 1", ["--start", "file:" + text_file(folder, "more", "5 1 1\n")]),
+            (3, "line 1", ["--start", "file:" + text_file(folder, "infinite", "5 inf\n")]),
+            (2, "window", ["--window", "0"]),
+            (2, "auto", ["--window", "wide"]),
+            (2, "lookahead", ["--policy", "mix", "--window", "3"]),
+            (2, "lookahead", ["--policy", "lookahead:0"]),
+            (2, "window-memory", ["--window-memory", "much"]),
+            (3, "nowhere.txt", ["--owner-cost", os.path.join(folder, "nowhere.txt")]),
+            (3, "line 2", ["--owner-cost", text_file(folder, "costs-text", "1\ndear\n")]),
+            (3, "line 1", ["--owner-cost", text_file(folder, "costs-two", "1 2\n")]),
+            (2, "each of 2 ranks", ["--owner-cost", text_file(folder, "costs-three", "1\n2\n3\n")]),
             (2, "found 1", ["--run-dir", taken])):
         run = train(parts, os.path.join(folder, "usage"), *options)
         checks.equal(run.code, code, options, "exit code", run.output[-1500:])

@@ -28,10 +28,11 @@ CAPACITIES = ["0", "1", "7", "100%"]
 LINKS = ["off", "1Gbit,50us", "200Mbit"]
 
 
-def sweep(weights):
+def sweep(weights, costs_file):
     """
     (parts, order, options): every policy x start, decider x capacity x mode, window x memory of the window x capacity on two
-    ranks, with the rest in turns; every policy with every order of seeds; some with one and four ranks. weights: a file.
+    ranks, with the rest in turns; costs of owners; every policy with every order of seeds; some with one and four ranks.
+    weights, costs_file: files.
     """
     runs = []
 
@@ -54,6 +55,9 @@ def sweep(weights):
         for memory in WINDOW_MEMORIES:
             for capacity in ("7", "30%", "100%"):
                 add(["--policy", "lookahead", "--window", window, "--window-memory", memory], capacity=capacity)
+    for policy in ("mix", "lookahead", "lfu"):
+        for costs in ("measured", costs_file):
+            add(["--policy", policy, "--owner-cost", costs], capacity="30%", link="1Gbit,50us;1=20Mbit")
     for order in ORDERS[1:]:
         for policy in POLICIES:
             add(["--policy", policy], order=order, capacity="30%")
@@ -124,7 +128,10 @@ def main():
             checks.equal(len(expected[n, order]), n, "files of steps")
             checks.that(all(len(set(losses)) > 5 for losses in expected[n, order].values()), "losses that vary")
             checks.equal(len(set(map(tuple, expected[n, order].values()))), 1, n, "ranks tell one loss")
-        runs = sweep(weights)
+        costs_file = os.path.join(checks.folder, "costs.txt")
+        with open(costs_file, "w") as file:
+            file.write("1\n8\n")
+        runs = sweep(weights, costs_file)
         hits, windows = [], []
 
         calls = [functools.partial(train, parts[n], os.path.join(checks.folder, "run%d" % number), *TRAINING,
