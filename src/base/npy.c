@@ -391,11 +391,15 @@ rudder_status_t npy_open_as(const char *path, const char *dtype, int32_t n_dimen
 struct npy_writer {
     FILE *file;
     char *path, *temporary;
-    size_t item_bytes;
+    char dtype[8];
+    size_t item_bytes, header_bytes;
+    int32_t n_dimensions;
     int64_t count, written; /* elements */
 };
 
-static size_t npy_write_header(const char *dtype, int32_t n_dimensions, const int64_t *shape, char *bytes, size_t size)
+/* The header takes `least` bytes or more. */
+static size_t npy_write_header(const char *dtype, int32_t n_dimensions, const int64_t *shape, size_t least, char *bytes,
+                               size_t size)
 {
     size_t n = 10;
     n += (size_t)snprintf(bytes + n, size - n, "{'descr': '%s', 'fortran_order': False, 'shape': (", dtype);
@@ -407,7 +411,7 @@ static size_t npy_write_header(const char *dtype, int32_t n_dimensions, const in
                               shape[i]);
     }
     n += (size_t)snprintf(bytes + n, size - n, "), }");
-    while ((n + 1) % NPY_ALIGNMENT != 0) {
+    while ((n + 1) % NPY_ALIGNMENT != 0 || n + 1 < least) {
         bytes[n++] = ' ';
     }
     bytes[n++] = '\n';
@@ -438,6 +442,8 @@ rudder_status_t npy_writer_open(const char *path, const char *dtype, int32_t n_d
     memcpy(w->path, path, length + 1);
     w->temporary = w->path + length + 1;
     snprintf(w->temporary, length + 31, "%s.%ld.tmp", path, (long)getpid());
+    snprintf(w->dtype, sizeof w->dtype, "%s", dtype);
+    w->n_dimensions = n_dimensions;
     w->item_bytes = (size_t)strtoul(dtype + 2, NULL, 10);
     if (!npy_count(n_dimensions, shape, w->item_bytes, &w->count) || n_dimensions > NPY_MAX_DIMENSIONS) {
         status = RUDDER_FAIL(error, RUDDER_E_ARGUMENT, "%s: expected a shape of at most %d dimensions and 2^63 bytes",
@@ -445,11 +451,12 @@ rudder_status_t npy_writer_open(const char *path, const char *dtype, int32_t n_d
         goto fail;
     }
     w->file = fopen(w->temporary, "wbe");
-    const size_t n = npy_write_header(dtype, n_dimensions, shape, header, sizeof header);
+    const size_t n = npy_write_header(dtype, n_dimensions, shape, 0, header, sizeof header);
     if (w->file == NULL || fwrite(header, 1, n, w->file) != n) {
         status = npy_write_failed(w, error);
         goto fail;
     }
+    w->header_bytes = n;
     *writer = w;
     return RUDDER_OK;
 fail:
@@ -469,6 +476,24 @@ rudder_status_t npy_writer_append(npy_writer_t *writer, const void *data, int64_
     }
     writer->written += elements;
     return RUDDER_OK;
+}
+
+rudder_status_t npy_writer_end(npy_writer_t *writer, rudder_error_t *error)
+{
+    char header[512];
+    if (writer->n_dimensions != 1) {
+        return RUDDER_FAIL(error, RUDDER_E_INTERNAL, "%s: expected one dimension, found %d", npy_name(writer->path),
+                           writer->n_dimensions);
+    }
+    const size_t n = npy_write_header(writer->dtype, 1, &writer->written, writer->header_bytes, header, sizeof header);
+    if (n != writer->header_bytes) {
+        return RUDDER_FAIL(error, RUDDER_E_INTERNAL, "%s: expected a header of %zu bytes, found %zu",
+                           npy_name(writer->path), writer->header_bytes, n);
+    }
+    writer->count = writer->written;
+    return fseek(writer->file, 0, SEEK_SET) == 0 && fwrite(header, 1, n, writer->file) == n
+               ? RUDDER_OK
+               : npy_write_failed(writer, error);
 }
 
 rudder_status_t npy_writer_close(npy_writer_t *writer, rudder_error_t *error)

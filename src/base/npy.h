@@ -52,6 +52,8 @@ typedef struct npy_writer npy_writer_t;
 rudder_status_t npy_writer_open(const char *path, const char *dtype, int32_t n_dimensions, const int64_t *shape,
                                 npy_writer_t **writer, rudder_error_t *error);
 rudder_status_t npy_writer_append(npy_writer_t *writer, const void *data, int64_t elements, rudder_error_t *error);
+/* What came is all there is: an array of one dimension ends here, shorter than it was opened. Errors: IO, INTERNAL. */
+rudder_status_t npy_writer_end(npy_writer_t *writer, rudder_error_t *error);
 /* Checks that everything came, renames the file into place, frees the writer. NULL is allowed. */
 rudder_status_t npy_writer_close(npy_writer_t *writer, rudder_error_t *error);
 /* Drops the file and frees the writer. NULL is allowed. */

@@ -11,6 +11,7 @@
 #include "rudder/status.h"
 
 int cli_import(int argc, char **argv);
+int cli_generate(int argc, char **argv);
 int cli_import_trace(int argc, char **argv);
 int cli_partition(int argc, char **argv);
 int cli_inspect(int argc, char **argv);

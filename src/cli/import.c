@@ -110,27 +110,6 @@ static const option_command_t cli_import_commands[] = {
      .options = cli_import_ogb_options},
 };
 
-static const char *cli_import_name(const cli_import_values_t *values, char text[64])
-{
-    const char *from = values->name;
-    size_t n;
-    if (from == NULL) {
-        n = strlen(values->output);
-        while (n > 1 && values->output[n - 1] == '/') {
-            n--;
-        }
-        from = values->output + n;
-        while (from > values->output && from[-1] != '/') {
-            from--;
-        }
-        n = (size_t)(values->output + n - from);
-    } else {
-        n = strlen(from);
-    }
-    snprintf(text, 64, "%.*s", (int)(n < 63 ? n : 63), from);
-    return text;
-}
-
 static void cli_import_tell(const char *path, const import_report_t *r, double seconds)
 {
     char a[32], b[32], c[32], d[32];
@@ -164,7 +143,11 @@ static int cli_import_run(int ogb, const char *source, const cli_import_values_t
         return cli_fail(&error);
     }
     snprintf(path, sizeof path, "%s", folder.path);
-    cli_import_name(values, name);
+    if (values->name != NULL) {
+        snprintf(name, sizeof name, "%.63s", values->name);
+    } else {
+        files_name(values->output, name, sizeof name);
+    }
     const rudder_status_t status = ogb ? import_ogb(source, folder.work,
                                                     &(import_ogb_t){.name = name,
                                                                     .both = values->direction == 0,

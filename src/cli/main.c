@@ -23,6 +23,7 @@ typedef struct cli_entry {
 
 static const cli_entry_t cli_commands[] = {
     {"import", cli_import, "read a data set (OGB, WordNet) into a graph directory"},
+    {"generate", cli_generate, "make a graph of known shape and any size (block model, R-MAT)"},
     {"import-trace", cli_import_trace, "convert a trace of remote ids (text, .npz) into Rudder's .rtr"},
     {"partition", cli_partition, "split a graph into one part per rank"},
     {"inspect", cli_inspect, "describe a graph or partition directory, or a trace"},

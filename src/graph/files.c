@@ -29,6 +29,20 @@ rudder_status_t files_join(const char *directory, const char *name, char *path, 
     return RUDDER_OK;
 }
 
+char *files_name(const char *path, char *text, size_t size)
+{
+    size_t end = strlen(path);
+    while (end > 1 && path[end - 1] == '/') {
+        end--;
+    }
+    size_t begin = end;
+    while (begin > 0 && path[begin - 1] != '/') {
+        begin--;
+    }
+    snprintf(text, size, "%.*s", (int)(end - begin < size ? end - begin : size - 1), path + begin);
+    return text;
+}
+
 int files_exist(const char *directory, const char *name)
 {
     char path[FILES_MAX_PATH];

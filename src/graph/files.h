@@ -18,6 +18,9 @@ enum { FILES_MAX_PATH = 4096 };
 /* path[FILES_MAX_PATH] = directory/name. Errors: ARGUMENT (too long). */
 rudder_status_t files_join(const char *directory, const char *name, char *path, rudder_error_t *error);
 
+/* The last part of a path, cut to size - 1 bytes: what a folder is called when it has no name. Returns text. */
+char *files_name(const char *path, char *text, size_t size);
+
 /* A JSON object on disk, and its path for messages. */
 typedef struct files_json {
     char path[FILES_MAX_PATH];

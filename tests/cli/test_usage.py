@@ -26,7 +26,7 @@ def commands():
 
 
 MANY = {"replay": 3, "report": 3}
-FIRST = {"import": ["wordnet"]}  # what must stand before the options
+FIRST = {"import": ["wordnet"], "generate": ["sbm"]}  # what must stand before the options
 
 
 class Usage(unittest.TestCase):
