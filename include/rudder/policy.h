@@ -40,6 +40,7 @@ typedef struct rudder_policy_setup {
     int32_t max_plans;     /* plans that can be taken back at once */
     int64_t max_announced; /* most ids of announced minibatches to come; 0: the policy does not look ahead */
     int64_t window;        /* N of the policy name "lookahead:N": minibatches to look ahead; 0: as many as help */
+    int32_t cost_classes;  /* different costs that rows may have; 1: all cost the same */
 } rudder_policy_setup_t;
 
 /* What a replacement now would do; all counts are rows. */

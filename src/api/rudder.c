@@ -112,7 +112,8 @@ static buffer_config_t rudder_buffer_config(const config_t *config, int32_t type
                              .period = config->given.period,
                              .alpha = config->given.alpha,
                              .policy = config->policy,
-                             .window = config->window};
+                             .window = config->window,
+                             .costs = config->given.owner_cost != RUDDER_OWNER_COST_OFF};
 }
 
 static controller_config_t rudder_controller_config(const config_t *config)
@@ -288,7 +289,7 @@ static rudder_status_t rudder_open_type(rudder_t *handle, const config_t *config
     if (config->given.n_owners > 0) {
         memcpy(pieces->owner_offset[i], type->owner_offset,
                ((size_t)config->given.n_owners + 1) * sizeof *type->owner_offset);
-        nodes->costs = &handle->costs;
+        nodes->costs = buffer.costs ? &handle->costs : NULL;
         nodes->owner_offset = pieces->owner_offset[i];
     }
     if (halo.id != NULL && (config->start != BUFFER_START_EMPTY || config->policy->known != NULL)) {

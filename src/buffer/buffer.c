@@ -44,7 +44,8 @@ rudder_policy_setup_t buffer_setup(const buffer_config_t *config, rudder_nodes_t
                                    .alpha = config->alpha,
                                    .max_plans = config->max_plans,
                                    .max_announced = config->policy->announced == NULL ? 0 : config->max_announced,
-                                   .window = config->window};
+                                   .window = config->window,
+                                   .cost_classes = config->costs ? COSTS_CLASSES : 1};
 }
 
 void buffer_layout(arena_t *arena, const buffer_config_t *config, rudder_nodes_t *nodes)

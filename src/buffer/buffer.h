@@ -20,6 +20,7 @@ typedef struct buffer_config {
     double alpha;
     const rudder_policy_t *policy;
     int64_t window; /* of the policy's name, 0: none */
+    int costs;      /* rows of different owners cost differently */
 } buffer_config_t;
 
 /* Remote nodes known beforehand; degree, weight: NULL when not known. */

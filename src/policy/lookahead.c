@@ -5,10 +5,14 @@
  * than that of the row which makes room. With all minibatches announced this is Belady's MIN with bypass (L. A. Belady, "A
  * study of replacement algorithms for a virtual-storage computer", IBM Systems Journal 5(2), 1966).
  *
+ * Where rows of some owners cost more than others, a row is worth what it saves for each minibatch that it stays: its cost
+ * over the distance of its next use. Without a known next use that is its cost times its rate, but no more than if it were
+ * used just beyond the window. With equal costs the order by worth is the order above.
+ *
  * Beside the ring of announced nodes (buffer/announced.h) lies one that says for each use in which minibatch the node is used
  * after it; the state of a node names its next use and where its last one stands in the ring. So a new announcement extends
  * the chains of its nodes, and a plan moves its nodes one use ahead: O(1) an id. The slots stand in lists, one for each
- * minibatch to come; those without a known next use are marked. All of it follows from the ring and the slots: after an abort
+ * minibatch to come and class of costs; those without a known next use are marked. All of it follows from the ring and the slots: after an abort
  * it is made anew. (Rows that are used next in the same minibatch may then make room in another order.)
  */
 #include <string.h>
@@ -48,13 +52,16 @@ typedef struct lookahead_link {
 typedef struct lookahead {
     rudder_nodes_t *nodes;
     rates_t *rates;
-    int64_t window;          /* minibatches to look ahead, 0: as many as help */
-    int stale;               /* slots or states were put back, or the start content came */
-    lookahead_use_t *after;  /* ring [announced.size]: beside each announced node its use after this one */
-    lookahead_link_t *links; /* [capacity + announced.most]: slots, then the lists' ends by minibatch */
-    uint64_t *used;          /* [announced.most / 64]: minibatches whose list may have slots */
-    int64_t farthest;        /* number of a minibatch; the lists of those after it are empty */
-    uint64_t *unknown;       /* [capacity / 64]: slots with rows without a known next use */
+    int64_t window;                  /* minibatches to look ahead, 0: as many as help */
+    int stale;                       /* slots or states were put back, or the start content came */
+    lookahead_use_t *after;          /* ring [announced.size]: beside each announced node its use after this one */
+    lookahead_link_t *links;         /* [capacity + cost_classes x announced.most]: slots, then the lists' ends */
+    uint64_t *used;                  /* [cost_classes][announced.most / 64]: minibatches whose list may have slots */
+    int64_t farthest[COSTS_CLASSES]; /* number of a minibatch; the lists of those after it are empty */
+    int32_t n_classes;               /* that rows have now */
+    uint32_t cost_version;
+    double cost[COSTS_CLASSES];
+    uint64_t *unknown; /* [capacity / 64]: slots with rows without a known next use */
     int64_t n_unknown;
     bins_t inside, outside; /* some of them, and missed rows */
 } lookahead_t;
@@ -74,11 +81,12 @@ static size_t lookahead_layout(unsigned char *self, const rudder_policy_setup_t 
     const size_t most = (size_t)announced_most(setup->max_announced, setup->max_plans);
     const size_t looks = (size_t)lookahead_looks(setup->max_ids, setup->capacity);
     lookahead_t *look = arena_take(&arena, 1, sizeof *look);
+    const size_t classes = (size_t)setup->cost_classes;
     lookahead_t l = {.nodes = setup->nodes, .window = setup->window, .stale = 1};
     l.rates = arena_take(&arena, 1, rates_memory(setup));
     l.after = arena_take(&arena, uses, sizeof *l.after);
-    l.links = arena_take(&arena, slots + most, sizeof *l.links);
-    l.used = arena_take(&arena, most / 64, sizeof *l.used);
+    l.links = arena_take(&arena, slots + classes * most, sizeof *l.links);
+    l.used = arena_take(&arena, classes * (most / 64), sizeof *l.used);
     l.unknown = arena_take(&arena, slots / 64 + 1, sizeof *l.unknown);
     l.inside.node = arena_take(&arena, looks, sizeof *l.inside.node);
     l.inside.bin = arena_take(&arena, looks, sizeof *l.inside.bin);
@@ -87,7 +95,8 @@ static size_t lookahead_layout(unsigned char *self, const rudder_policy_setup_t 
     if (self != NULL) {
         *look = l;
     }
-    return arena.overflow ? SIZE_MAX : arena.used;
+    return arena.overflow || slots + classes * most > INT32_MAX ? SIZE_MAX
+                                                                : arena.used; /* lists are numbered by int32_t */
 }
 
 static size_t lookahead_memory(const rudder_policy_setup_t *setup)
@@ -99,6 +108,9 @@ static rudder_status_t lookahead_open(void *self, const rudder_policy_setup_t *s
 {
     lookahead_t *look = self;
     lookahead_layout(self, setup);
+    for (int32_t class = 0; class < COSTS_CLASSES; class ++) {
+        look->cost[class] = costs_of_class(class);
+    }
     rates_open(look->rates, setup);
     return RUDDER_OK;
 }
@@ -122,9 +134,41 @@ static inline int64_t lookahead_number(const announced_t *announced, lookahead_u
     return announced->first + (place >= first ? place - first : place - first + announced->most);
 }
 
-static inline int32_t lookahead_list(const rudder_nodes_t *nodes, lookahead_use_t use)
+/* How far away a minibatch to come is: 1 is the next one. */
+static inline int64_t lookahead_distance(const announced_t *announced, int64_t number)
 {
-    return (int32_t)(nodes->capacity + use - 1);
+    return number - announced->first + 1;
+}
+
+static inline int32_t lookahead_class(const lookahead_t *look, const rudder_nodes_t *nodes, int32_t node)
+{
+    return look->n_classes == 1 ? 0 : nodes_cost_class(nodes, node);
+}
+
+static inline int32_t lookahead_list(const rudder_nodes_t *nodes, int32_t class, lookahead_use_t use)
+{
+    return (int32_t)(nodes->capacity + class * nodes->announced.most + use - 1);
+}
+
+/* The word of `used` with the mark of a list, and that mark. */
+static inline uint64_t *lookahead_used(const lookahead_t *look, const rudder_nodes_t *nodes, int32_t class,
+                                       int64_t place)
+{
+    return &look->used[class * (nodes->announced.most / 64) + place / 64];
+}
+
+static inline uint64_t lookahead_mark(int64_t place)
+{
+    return (uint64_t)1 << (place % 64);
+}
+
+static void lookahead_empty_lists(lookahead_t *look, const rudder_nodes_t *nodes, lookahead_use_t use)
+{
+    for (int32_t class = 0; class < look->n_classes; class ++) {
+        const int32_t list = lookahead_list(nodes, class, use);
+        look->links[list] = (lookahead_link_t){.before = list, .after = list};
+        *lookahead_used(look, nodes, class, use - 1) &= ~lookahead_mark(use - 1);
+    }
 }
 
 /* The row of a slot takes its place. */
@@ -132,18 +176,18 @@ static inline void lookahead_link(lookahead_t *look, const rudder_nodes_t *nodes
 {
     if (use == 0) {
         look->links[slot].after = -1;
-        look->unknown[slot / 64] |= (uint64_t)1 << (slot % 64);
+        look->unknown[slot / 64] |= lookahead_mark(slot);
         look->n_unknown++;
         return;
     }
-    const int32_t list = lookahead_list(nodes, use);
+    const int32_t class = lookahead_class(look, nodes, nodes->slot_node[slot]);
+    const int32_t list = lookahead_list(nodes, class, use), second = look->links[list].after;
     const int64_t number = lookahead_number(&nodes->announced, use);
-    const int32_t second = look->links[list].after;
     look->links[slot] = (lookahead_link_t){.before = list, .after = second};
     look->links[second].before = slot;
     look->links[list].after = slot;
-    look->used[(use - 1) / 64] |= (uint64_t)1 << ((use - 1) % 64);
-    look->farthest = number > look->farthest ? number : look->farthest;
+    *lookahead_used(look, nodes, class, use - 1) |= lookahead_mark(use - 1);
+    look->farthest[class] = number > look->farthest[class] ? number : look->farthest[class];
 }
 
 static inline void lookahead_unlink(lookahead_t *look, int32_t slot)
@@ -153,44 +197,36 @@ static inline void lookahead_unlink(lookahead_t *look, int32_t slot)
         look->links[link.before].after = link.after;
         look->links[link.after].before = link.before;
     } else {
-        look->unknown[slot / 64] &= ~((uint64_t)1 << (slot % 64));
+        look->unknown[slot / 64] &= ~lookahead_mark(slot);
         look->n_unknown--;
     }
 }
 
 /* Number of the farthest minibatch to come whose list has slots; one before `first`: none has. */
-static int64_t lookahead_find_farthest(lookahead_t *look, const rudder_nodes_t *nodes)
+static int64_t lookahead_find_farthest(lookahead_t *look, const rudder_nodes_t *nodes, int32_t class)
 {
     const announced_t *announced = &nodes->announced;
-    int64_t number = look->farthest;
+    int64_t number = look->farthest[class];
     while (number >= announced->first) {
         const int64_t place = number % announced->most; /* a multiple of 64: blocks of numbers are words of the ring */
-        const uint64_t word = look->used[place / 64] << (63 - place % 64);
-        if (word == 0) {
+        const uint64_t marks = *lookahead_used(look, nodes, class, place) << (63 - place % 64);
+        if (marks == 0) {
             number -= place % 64 + 1;
             continue;
         }
-        number -= __builtin_clzll(word);
-        const lookahead_use_t use = lookahead_use(announced, number);
-        const int32_t list = lookahead_list(nodes, use);
+        number -= __builtin_clzll(marks);
+        const int32_t list = lookahead_list(nodes, class, lookahead_use(announced, number));
         if (number < announced->first || look->links[list].after != list) {
             break;
         }
-        look->used[(use - 1) / 64] &= ~((uint64_t)1 << ((use - 1) % 64));
+        *lookahead_used(look, nodes, class, place) &= ~lookahead_mark(number % announced->most);
         number--;
     }
-    look->farthest = number < announced->first ? announced->first - 1 : number;
-    return look->farthest;
+    look->farthest[class] = number < announced->first ? announced->first - 1 : number;
+    return look->farthest[class];
 }
 
 /* ---- Announcements ---------------------------------------------------------------------------------------------- */
-
-static void lookahead_empty_list(lookahead_t *look, const rudder_nodes_t *nodes, lookahead_use_t use)
-{
-    const int32_t list = lookahead_list(nodes, use);
-    look->links[list] = (lookahead_link_t){.before = list, .after = list};
-    look->used[(use - 1) / 64] &= ~((uint64_t)1 << ((use - 1) % 64));
-}
 
 /* A minibatch to come is known: the chains of its nodes become longer. */
 static void lookahead_extend(lookahead_t *look, rudder_nodes_t *nodes, int64_t number)
@@ -199,7 +235,7 @@ static void lookahead_extend(lookahead_t *look, rudder_nodes_t *nodes, int64_t n
     const int32_t *node = announced_nodes(&nodes->announced, minibatch);
     const uint32_t begin = (uint32_t)announced_index(&nodes->announced, minibatch);
     const lookahead_use_t use = lookahead_use(&nodes->announced, number);
-    lookahead_empty_list(look, nodes, use);
+    lookahead_empty_lists(look, nodes, use);
     for (uint32_t i = 0; i < (uint32_t)minibatch->n; i++) {
         look->after[begin + i] = 0;
         if (node[i] < 0) {
@@ -223,15 +259,30 @@ static void lookahead_extend(lookahead_t *look, rudder_nodes_t *nodes, int64_t n
     }
 }
 
+/* The classes that rows have now. */
+static void lookahead_count_classes(lookahead_t *look, const rudder_nodes_t *nodes)
+{
+    const costs_t *costs = nodes->costs;
+    look->n_classes = 1;
+    for (int32_t owner = 0; costs != NULL && owner < costs->n_owners; owner++) {
+        const int32_t classes = costs->owners[owner].class + 1;
+        look->n_classes = classes > look->n_classes ? classes : look->n_classes;
+    }
+    look->cost_version = rudder_nodes_cost_version(nodes);
+}
+
 /* Everything from the ring and the slots. */
 static void lookahead_rebuild(lookahead_t *look, rudder_nodes_t *nodes)
 {
     const announced_t *announced = &nodes->announced;
+    lookahead_count_classes(look, nodes);
     for (int32_t node = 0; node < nodes->count; node++) {
         lookahead_state(nodes, node)->next = 0;
     }
     look->n_unknown = 0;
-    look->farthest = announced->first - 1;
+    for (int32_t class = 0; class < look->n_classes; class ++) {
+        look->farthest[class] = announced->first - 1;
+    }
     memset(look->unknown, 0, ((size_t)nodes->capacity / 64 + 1) * sizeof *look->unknown);
     for (int32_t slot = 0; slot < nodes->capacity; slot++) {
         if (nodes->slot_node[slot] >= 0) {
@@ -239,7 +290,7 @@ static void lookahead_rebuild(lookahead_t *look, rudder_nodes_t *nodes)
         }
     }
     for (int64_t i = 0; i < announced->most; i++) {
-        lookahead_empty_list(look, nodes, (lookahead_use_t)i + 1);
+        lookahead_empty_lists(look, nodes, (lookahead_use_t)i + 1);
     }
     for (int64_t number = announced->first; number < announced->head; number++) {
         lookahead_extend(look, nodes, number);
@@ -288,7 +339,7 @@ static void lookahead_move_on(lookahead_t *look, rudder_nodes_t *nodes)
     const announced_minibatch_t *minibatch = announced_at(announced, number);
     const int32_t *node = announced_nodes(announced, minibatch);
     const lookahead_use_t *after = look->after + announced_index(announced, minibatch);
-    lookahead_empty_list(look, nodes, lookahead_use(announced, number)); /* all of its slots get another place */
+    lookahead_empty_lists(look, nodes, lookahead_use(announced, number)); /* all of its slots get another place */
     for (int64_t i = 0; i < minibatch->n; i++) {
         if (node[i] < 0 || after[i] == lookahead_same) {
             continue;
@@ -310,6 +361,28 @@ static void lookahead_enter(lookahead_t *look, rudder_nodes_t *nodes, int32_t no
     lookahead_link(look, nodes, slot, lookahead_state(nodes, node)->next);
 }
 
+/* What the row of a node without a known next use is worth; with equal costs only the order counts, and that is the rate. */
+static inline float lookahead_guess(const lookahead_t *look, const rudder_nodes_t *nodes, int32_t node)
+{
+    const float rate = rates_of(look->rates, nodes_state(nodes, node));
+    if (look->n_classes == 1) {
+        return rate;
+    }
+    const float most = 1 / (float)(announced_to_come(&nodes->announced) + 1);
+    return (float)look->cost[nodes_cost_class(nodes, node)] * (rate < most ? rate : most);
+}
+
+static inline double lookahead_worth(const lookahead_t *look, const rudder_nodes_t *nodes, int32_t node)
+{
+    const announced_t *announced = &nodes->announced;
+    const lookahead_use_t use = lookahead_state(nodes, node)->next;
+    if (use == 0) {
+        return (double)lookahead_guess(look, nodes, node);
+    }
+    return look->cost[lookahead_class(look, nodes, node)] /
+           (double)lookahead_distance(announced, lookahead_number(announced, use));
+}
+
 /* Rows without a known next use, somewhere else in each minibatch. */
 static void lookahead_look(lookahead_t *look, const rudder_nodes_t *nodes, int64_t n_misses)
 {
@@ -327,43 +400,57 @@ static void lookahead_look(lookahead_t *look, const rudder_nodes_t *nodes, int64
     }
     for (int64_t i = 0; i < looks; i++) {
         const int32_t node = look->inside.node[i];
-        bins_add(&look->inside, node, rates_of(look->rates, nodes_state(nodes, node)));
+        bins_add(&look->inside, node, lookahead_guess(look, nodes, node));
     }
 }
 
-/* Missed rows for those without a known next use. Returns how many with a known one entered: the first of them. */
-static int64_t lookahead_swap_unknown(lookahead_t *look, rudder_nodes_t *nodes, const int32_t *node, int64_t n)
+/* Missed rows for those without a known next use. */
+static void lookahead_swap_unknown(lookahead_t *look, rudder_nodes_t *nodes, const int32_t *node, int64_t n)
 {
-    int64_t sure = 0;
     lookahead_look(look, nodes, n);
     bins_clear(&look->outside);
     for (int64_t i = 0; i < n; i++) {
-        const lookahead_state_t *state = lookahead_state(nodes, node[i]);
-        sure += state->next != 0;
-        if (state->next != 0) {
+        if (look->n_classes == 1 && lookahead_state(nodes, node[i])->next != 0) {
             bins_put(&look->outside, node[i], BINS_SURE);
         } else {
-            bins_add(&look->outside, node[i], rates_of(look->rates, &state->rates));
+            bins_add(&look->outside, node[i], (float)lookahead_worth(look, nodes, node[i]));
         }
     }
     const int64_t swaps = bins_choose(&look->inside, &look->outside);
     for (int64_t i = 0; i < swaps; i++) {
         lookahead_enter(look, nodes, look->outside.node[i], look->inside.node[i]);
     }
-    return swaps < sure ? swaps : sure;
 }
 
-/* Missed rows with a known next use, but for the first `done` of them, for those used farthest. */
-static void lookahead_swap_known(lookahead_t *look, rudder_nodes_t *nodes, const int32_t *node, int64_t n, int64_t done)
+/* The class whose farthest row is worth the least, and how much; -1: no row has a known next use. */
+static int32_t lookahead_least(lookahead_t *look, const rudder_nodes_t *nodes, double *worth)
 {
+    const announced_t *announced = &nodes->announced;
+    int32_t least = -1;
+    for (int32_t class = 0; class < look->n_classes; class ++) {
+        const int64_t number = lookahead_find_farthest(look, nodes, class);
+        const double w = look->cost[class] / (double)lookahead_distance(announced, number);
+        if (number >= announced->first && (least < 0 || w < *worth)) {
+            least = class;
+            *worth = w;
+        }
+    }
+    return least;
+}
+
+/* The missed rows that are still outside for rows with a known next use. */
+static void lookahead_swap_known(lookahead_t *look, rudder_nodes_t *nodes, const int32_t *node, int64_t n)
+{
+    const announced_t *announced = &nodes->announced;
     for (int64_t i = 0; i < n; i++) {
-        const lookahead_use_t use = lookahead_state(nodes, node[i])->next;
-        if (use == 0 || done-- > 0) {
+        const int known = lookahead_state(nodes, node[i])->next != 0 || look->n_classes > 1;
+        double least = 0;
+        if (!known || nodes_slot(nodes_record(nodes, node[i])) >= 0) {
             continue;
         }
-        const int64_t farthest = lookahead_find_farthest(look, nodes);
-        if (lookahead_number(&nodes->announced, use) < farthest) {
-            const int32_t list = lookahead_list(nodes, lookahead_use(&nodes->announced, farthest));
+        const int32_t class = lookahead_least(look, nodes, &least);
+        if (class >= 0 && lookahead_worth(look, nodes, node[i]) > least) {
+            const int32_t list = lookahead_list(nodes, class, lookahead_use(announced, look->farthest[class]));
             lookahead_enter(look, nodes, node[i], nodes->slot_node[look->links[list].after]);
         }
     }
@@ -377,9 +464,8 @@ static void lookahead_hits(void *self, rudder_nodes_t *nodes, const int32_t *nod
 static void lookahead_misses(void *self, rudder_nodes_t *nodes, const int32_t *node, int64_t n)
 {
     lookahead_t *look = self;
-    int64_t done = 0;
     rates_misses(look->rates, nodes, node, n);
-    if (look->stale) {
+    if (look->stale || look->cost_version != rudder_nodes_cost_version(nodes)) {
         lookahead_rebuild(look, nodes);
     } else {
         lookahead_move_on(look, nodes);
@@ -389,9 +475,9 @@ static void lookahead_misses(void *self, rudder_nodes_t *nodes, const int32_t *n
     }
     if (n > 0 && nodes->capacity > 0) {
         if (look->n_unknown > 0) {
-            done = lookahead_swap_unknown(look, nodes, node, n);
+            lookahead_swap_unknown(look, nodes, node, n);
         }
-        lookahead_swap_known(look, nodes, node, n, done);
+        lookahead_swap_known(look, nodes, node, n);
     }
 }
 
