@@ -175,7 +175,8 @@ void nodes_remove(rudder_nodes_t *nodes, int32_t node);
 
 static inline nodes_undo_t *nodes_undo_at(const rudder_nodes_t *nodes, int64_t i)
 {
-    return (nodes_undo_t *)(nodes->undo + (size_t)(i % nodes->undo_size) * nodes->undo_bytes);
+    const int64_t place = i < nodes->undo_size ? i : i % nodes->undo_size; /* mostly without a division */
+    return (nodes_undo_t *)(nodes->undo + (size_t)place * nodes->undo_bytes);
 }
 
 static inline int32_t nodes_undo_slot(const nodes_undo_t *undo)

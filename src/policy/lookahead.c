@@ -26,6 +26,8 @@
 enum {
     LOOKAHEAD_LOOKS = 4, /* rows without a known next use that are looked at for each missed row */
     LOOKAHEAD_LEAST_LOOKS = 64,
+    LOOKAHEAD_BLOCK = 64,
+    LOOKAHEAD_AHEAD = 12,
     /*
      * With no number given one row in so many may have no known next use. But a buffer that has just filled is full of rows
      * that are never used again, which no window shows: so no more minibatches are looked ahead than this times those planned.
@@ -57,6 +59,7 @@ typedef struct lookahead {
     lookahead_use_t *after;          /* ring [announced.size]: beside each announced node its use after this one */
     lookahead_link_t *links;         /* [capacity + cost_classes x announced.most]: slots, then the lists' ends */
     uint64_t *used;                  /* [cost_classes][announced.most / 64]: minibatches whose list may have slots */
+    int64_t first, first_place;      /* number of the first minibatch to come, and that modulo announced.most */
     int64_t farthest[COSTS_CLASSES]; /* number of a minibatch; the lists of those after it are empty */
     int32_t n_classes;               /* that rows have now */
     uint32_t cost_version;
@@ -122,27 +125,25 @@ static inline lookahead_state_t *lookahead_state(const rudder_nodes_t *nodes, in
 
 /* ---- Slots by next use ------------------------------------------------------------------------------------------ */
 
-static inline lookahead_use_t lookahead_use(const announced_t *announced, int64_t number)
+/* Where the minibatches to come begin: once for many numbers, since a division is slow. */
+static inline void lookahead_set_first(lookahead_t *look, const announced_t *announced)
 {
-    return (lookahead_use_t)(number % announced->most) + 1;
+    look->first = announced->first;
+    look->first_place = announced->first % announced->most;
 }
 
-/* The number of a minibatch to come. */
-static inline int64_t lookahead_number(const announced_t *announced, lookahead_use_t use)
+/* Of a number from `first` on. */
+static inline lookahead_use_t lookahead_use(const lookahead_t *look, int64_t number)
 {
-    const int64_t first = announced->first % announced->most, place = (int64_t)use - 1;
-    return announced->first + (place >= first ? place - first : place - first + announced->most);
+    const int64_t place = look->first_place + number - look->first, most = look->nodes->announced.most;
+    return (lookahead_use_t)(place < most ? place : place - most) + 1;
 }
 
-/* How far away a minibatch to come is: 1 is the next one. */
-static inline int64_t lookahead_distance(const announced_t *announced, int64_t number)
+/* How far away the minibatch is: 1 is the first to come. */
+static inline int64_t lookahead_distance(const lookahead_t *look, lookahead_use_t use)
 {
-    return number - announced->first + 1;
-}
-
-static inline int32_t lookahead_class(const lookahead_t *look, const rudder_nodes_t *nodes, int32_t node)
-{
-    return look->n_classes == 1 ? 0 : nodes_cost_class(nodes, node);
+    const int64_t distance = (int64_t)use - look->first_place;
+    return distance > 0 ? distance : distance + look->nodes->announced.most;
 }
 
 static inline int32_t lookahead_list(const rudder_nodes_t *nodes, int32_t class, lookahead_use_t use)
@@ -171,7 +172,7 @@ static void lookahead_empty_lists(lookahead_t *look, const rudder_nodes_t *nodes
     }
 }
 
-/* The row of a slot takes its place. */
+/* The row of a slot takes its place among those with the same next use. */
 static inline void lookahead_link(lookahead_t *look, const rudder_nodes_t *nodes, int32_t slot, lookahead_use_t use)
 {
     if (use == 0) {
@@ -180,9 +181,9 @@ static inline void lookahead_link(lookahead_t *look, const rudder_nodes_t *nodes
         look->n_unknown++;
         return;
     }
-    const int32_t class = lookahead_class(look, nodes, nodes->slot_node[slot]);
+    const int32_t class = look->n_classes == 1 ? 0 : nodes_cost_class(nodes, nodes->slot_node[slot]);
     const int32_t list = lookahead_list(nodes, class, use), second = look->links[list].after;
-    const int64_t number = lookahead_number(&nodes->announced, use);
+    const int64_t number = look->first + lookahead_distance(look, use) - 1;
     look->links[slot] = (lookahead_link_t){.before = list, .after = second};
     look->links[second].before = slot;
     look->links[list].after = slot;
@@ -202,60 +203,96 @@ static inline void lookahead_unlink(lookahead_t *look, int32_t slot)
     }
 }
 
-/* Number of the farthest minibatch to come whose list has slots; one before `first`: none has. */
-static int64_t lookahead_find_farthest(lookahead_t *look, const rudder_nodes_t *nodes, int32_t class)
+/* The farthest minibatch to come whose list has slots; 0: none has. */
+static lookahead_use_t lookahead_find_farthest(lookahead_t *look, const rudder_nodes_t *nodes, int32_t class)
 {
-    const announced_t *announced = &nodes->announced;
     int64_t number = look->farthest[class];
-    while (number >= announced->first) {
-        const int64_t place = number % announced->most; /* a multiple of 64: blocks of numbers are words of the ring */
+    lookahead_use_t use = 0;
+    while (number >= look->first) {
+        use = lookahead_use(look, number);
+        const int64_t place = (int64_t)use - 1; /* the ring is a multiple of 64: blocks of numbers are words of it */
         const uint64_t marks = *lookahead_used(look, nodes, class, place) << (63 - place % 64);
-        if (marks == 0) {
-            number -= place % 64 + 1;
-            continue;
+        if (marks >> 63) {
+            const int32_t list = lookahead_list(nodes, class, use);
+            if (look->links[list].after != list) {
+                break;
+            }
+            *lookahead_used(look, nodes, class, place) &= ~lookahead_mark(place);
+            number--;
+        } else {
+            number -= marks == 0 ? place % 64 + 1 : __builtin_clzll(marks);
         }
-        number -= __builtin_clzll(marks);
-        const int32_t list = lookahead_list(nodes, class, lookahead_use(announced, number));
-        if (number < announced->first || look->links[list].after != list) {
-            break;
-        }
-        *lookahead_used(look, nodes, class, place) &= ~lookahead_mark(number % announced->most);
-        number--;
     }
-    look->farthest[class] = number < announced->first ? announced->first - 1 : number;
-    return look->farthest[class];
+    look->farthest[class] = number < look->first ? look->first - 1 : number;
+    return number < look->first ? 0 : use;
 }
 
 /* ---- Announcements ---------------------------------------------------------------------------------------------- */
+
+/* Rows that take new places: listed first, since inside or not is a coin toss that a branch would lose. */
+typedef struct lookahead_moves {
+    int32_t slot[LOOKAHEAD_BLOCK];
+    lookahead_use_t use[LOOKAHEAD_BLOCK];
+    int32_t n;
+} lookahead_moves_t;
+
+/* The row of a node, if it is inside and `moves`. */
+static inline void lookahead_move(lookahead_moves_t *moves, int32_t place, lookahead_use_t use, int really)
+{
+    moves->slot[moves->n] = place & ~NODES_PENDING;
+    moves->use[moves->n] = use;
+    moves->n += really & (place >= 0);
+}
+
+/* The records of a minibatch were looked at a while ago: calls for one that will be needed soon. */
+static inline void lookahead_call(const rudder_nodes_t *nodes, const int32_t *node, int64_t i, int64_t n)
+{
+    const int32_t ahead = node[i + LOOKAHEAD_AHEAD < n ? i + LOOKAHEAD_AHEAD : i];
+    __builtin_prefetch(nodes_record(nodes, ahead & ~(ahead >> 31)), 1);
+}
+
+/* A block of nodes of a minibatch to come, from the i-th on, get one use more. */
+static inline void lookahead_extend_block(lookahead_t *look, const rudder_nodes_t *nodes, const int32_t *node,
+                                          uint32_t n, uint32_t begin, uint32_t i, lookahead_use_t use,
+                                          lookahead_moves_t *moves)
+{
+    const uint32_t end = n - i < LOOKAHEAD_BLOCK ? n : i + LOOKAHEAD_BLOCK;
+    for (; i < end; i++) {
+        look->after[begin + i] = 0;
+        lookahead_call(nodes, node, i, n);
+        if (node[i] < 0) {
+            continue;
+        }
+        const nodes_record_t *record = nodes_record(nodes, node[i]);
+        lookahead_state_t *state = lookahead_state(nodes, node[i]);
+        const int none = state->next == 0;
+        if (!none && state->last - begin < i) { /* it stands there: a duplicate */
+            look->after[begin + i] = lookahead_same;
+            continue;
+        }
+        lookahead_use_t *before = none ? &state->next : &look->after[state->last];
+        *before = use;
+        state->last = begin + i;
+        lookahead_move(moves, record->place, use, none);
+    }
+}
 
 /* A minibatch to come is known: the chains of its nodes become longer. */
 static void lookahead_extend(lookahead_t *look, rudder_nodes_t *nodes, int64_t number)
 {
     const announced_minibatch_t *minibatch = announced_at(&nodes->announced, number);
     const int32_t *node = announced_nodes(&nodes->announced, minibatch);
-    const uint32_t begin = (uint32_t)announced_index(&nodes->announced, minibatch);
-    const lookahead_use_t use = lookahead_use(&nodes->announced, number);
+    const uint32_t begin = (uint32_t)announced_index(&nodes->announced, minibatch), n = (uint32_t)minibatch->n;
+    lookahead_set_first(look, &nodes->announced);
+    const lookahead_use_t use = lookahead_use(look, number);
     lookahead_empty_lists(look, nodes, use);
-    for (uint32_t i = 0; i < (uint32_t)minibatch->n; i++) {
-        look->after[begin + i] = 0;
-        if (node[i] < 0) {
-            continue;
+    for (uint32_t i = 0; i < n; i += LOOKAHEAD_BLOCK) {
+        lookahead_moves_t moves = {.n = 0};
+        lookahead_extend_block(look, nodes, node, n, begin, i, use, &moves);
+        for (int32_t m = 0; m < moves.n; m++) {
+            lookahead_unlink(look, moves.slot[m]);
+            lookahead_link(look, nodes, moves.slot[m], use);
         }
-        lookahead_state_t *state = lookahead_state(nodes, node[i]);
-        if (state->next == 0) {
-            const int32_t slot = nodes_slot(nodes_record(nodes, node[i]));
-            state->next = use;
-            if (slot >= 0) {
-                lookahead_unlink(look, slot);
-                lookahead_link(look, nodes, slot, use);
-            }
-        } else if (state->last - begin < i) { /* it stands there: a duplicate */
-            look->after[begin + i] = lookahead_same;
-            continue;
-        } else {
-            look->after[state->last] = use;
-        }
-        state->last = begin + i;
     }
 }
 
@@ -276,6 +313,7 @@ static void lookahead_rebuild(lookahead_t *look, rudder_nodes_t *nodes)
 {
     const announced_t *announced = &nodes->announced;
     lookahead_count_classes(look, nodes);
+    lookahead_set_first(look, announced);
     for (int32_t node = 0; node < nodes->count; node++) {
         lookahead_state(nodes, node)->next = 0;
     }
@@ -339,15 +377,20 @@ static void lookahead_move_on(lookahead_t *look, rudder_nodes_t *nodes)
     const announced_minibatch_t *minibatch = announced_at(announced, number);
     const int32_t *node = announced_nodes(announced, minibatch);
     const lookahead_use_t *after = look->after + announced_index(announced, minibatch);
-    lookahead_empty_lists(look, nodes, lookahead_use(announced, number)); /* all of its slots get another place */
-    for (int64_t i = 0; i < minibatch->n; i++) {
-        if (node[i] < 0 || after[i] == lookahead_same) {
-            continue;
+    lookahead_set_first(look, announced);
+    lookahead_empty_lists(look, nodes, (lookahead_use_t)(number % announced->most) + 1); /* all of its slots move */
+    for (int64_t i = 0; i < minibatch->n;) {
+        lookahead_moves_t moves = {.n = 0};
+        for (const int64_t end = minibatch->n - i < LOOKAHEAD_BLOCK ? minibatch->n : i + LOOKAHEAD_BLOCK; i < end;
+             i++) {
+            lookahead_call(nodes, node, i, minibatch->n);
+            if (node[i] >= 0 && after[i] != lookahead_same) {
+                lookahead_state(nodes, node[i])->next = after[i];
+                lookahead_move(&moves, nodes_record(nodes, node[i])->place, after[i], 1);
+            }
         }
-        const int32_t slot = nodes_slot(nodes_record(nodes, node[i]));
-        lookahead_state(nodes, node[i])->next = after[i];
-        if (slot >= 0) {
-            lookahead_link(look, nodes, slot, after[i]);
+        for (int32_t m = 0; m < moves.n; m++) {
+            lookahead_link(look, nodes, moves.slot[m], moves.use[m]);
         }
     }
 }
@@ -374,13 +417,10 @@ static inline float lookahead_guess(const lookahead_t *look, const rudder_nodes_
 
 static inline double lookahead_worth(const lookahead_t *look, const rudder_nodes_t *nodes, int32_t node)
 {
-    const announced_t *announced = &nodes->announced;
     const lookahead_use_t use = lookahead_state(nodes, node)->next;
-    if (use == 0) {
-        return (double)lookahead_guess(look, nodes, node);
-    }
-    return look->cost[lookahead_class(look, nodes, node)] /
-           (double)lookahead_distance(announced, lookahead_number(announced, use));
+    const int32_t class = look->n_classes == 1 ? 0 : nodes_cost_class(nodes, node);
+    return use == 0 ? (double)lookahead_guess(look, nodes, node)
+                    : look->cost[class] / (double)lookahead_distance(look, use);
 }
 
 /* Rows without a known next use, somewhere else in each minibatch. */
@@ -422,16 +462,15 @@ static void lookahead_swap_unknown(lookahead_t *look, rudder_nodes_t *nodes, con
     }
 }
 
-/* The class whose farthest row is worth the least, and how much; -1: no row has a known next use. */
+/* The list whose rows are worth the least, and how much; -1: no row has a known next use. */
 static int32_t lookahead_least(lookahead_t *look, const rudder_nodes_t *nodes, double *worth)
 {
-    const announced_t *announced = &nodes->announced;
     int32_t least = -1;
     for (int32_t class = 0; class < look->n_classes; class ++) {
-        const int64_t number = lookahead_find_farthest(look, nodes, class);
-        const double w = look->cost[class] / (double)lookahead_distance(announced, number);
-        if (number >= announced->first && (least < 0 || w < *worth)) {
-            least = class;
+        const lookahead_use_t use = lookahead_find_farthest(look, nodes, class);
+        const double w = use == 0 ? 0 : look->cost[class] / (double)lookahead_distance(look, use);
+        if (use != 0 && (least < 0 || w < *worth)) {
+            least = lookahead_list(nodes, class, use);
             *worth = w;
         }
     }
@@ -441,17 +480,20 @@ static int32_t lookahead_least(lookahead_t *look, const rudder_nodes_t *nodes, d
 /* The missed rows that are still outside for rows with a known next use. */
 static void lookahead_swap_known(lookahead_t *look, rudder_nodes_t *nodes, const int32_t *node, int64_t n)
 {
-    const announced_t *announced = &nodes->announced;
     for (int64_t i = 0; i < n; i++) {
+        lookahead_call(nodes, node, i, n);
         const int known = lookahead_state(nodes, node[i])->next != 0 || look->n_classes > 1;
         double least = 0;
-        if (!known || nodes_slot(nodes_record(nodes, node[i])) >= 0) {
+        if (!known || nodes_record(nodes, node[i])->place >= 0) {
             continue;
         }
-        const int32_t class = lookahead_least(look, nodes, &least);
-        if (class >= 0 && lookahead_worth(look, nodes, node[i]) > least) {
-            const int32_t list = lookahead_list(nodes, class, lookahead_use(announced, look->farthest[class]));
-            lookahead_enter(look, nodes, node[i], nodes->slot_node[look->links[list].after]);
+        const int32_t list = lookahead_least(look, nodes, &least);
+        if (list >= 0 && lookahead_worth(look, nodes, node[i]) > least) {
+            const int32_t slot = look->links[list].after, next = look->links[slot].after;
+            if (next < nodes->capacity) { /* likely to be the next to leave */
+                __builtin_prefetch(nodes_record(nodes, nodes->slot_node[next]));
+            }
+            lookahead_enter(look, nodes, node[i], nodes->slot_node[slot]);
         }
     }
 }

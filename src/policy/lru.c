@@ -26,6 +26,7 @@ static void lru_hits(void *self, rudder_nodes_t *nodes, const int32_t *node, int
     queue_begin(self, nodes);
     for (int64_t i = 0; i < n; i++) {
         const int32_t slot = nodes_slot(nodes_record(nodes, node[i]));
+        __builtin_prefetch(nodes_record(nodes, node[i + QUEUE_AHEAD < n ? i + QUEUE_AHEAD : i]), 1);
         queue_remove(self, slot);
         queue_enter(self, nodes, node[i], slot);
     }
@@ -34,10 +35,15 @@ static void lru_hits(void *self, rudder_nodes_t *nodes, const int32_t *node, int
 static void lru_misses(void *self, rudder_nodes_t *nodes, const int32_t *node, int64_t n)
 {
     queue_t *queue = self;
+    int32_t called = queue->end; /* a slot that will soon make room */
+    for (int i = 0; i < QUEUE_AHEAD && nodes->free == 0; i++) {
+        called = queue_call_next(queue, nodes, called);
+    }
     for (int64_t i = 0; i < n && nodes->capacity > 0; i++) {
         int32_t victim = -1;
         if (nodes->free == 0) {
             const int32_t oldest = queue_oldest(queue);
+            called = queue_call_next(queue, nodes, called);
             victim = nodes->slot_node[oldest];
             queue_remove(queue, oldest);
         }

@@ -12,6 +12,8 @@
 #include "buffer/nodes.h"
 #include "buffer/rank.h"
 
+enum { QUEUE_AHEAD = 8 };
+
 typedef struct queue_link {
     int32_t older, newer; /* slots, or the end */
 } queue_link_t;
@@ -31,6 +33,19 @@ int queue_begin(queue_t *queue, const rudder_nodes_t *nodes);
 static inline int32_t queue_oldest(const queue_t *queue)
 {
     return queue->links[queue->end].newer;
+}
+
+/*
+ * The slot after `slot`, whose node's record is called for. A policy that goes over the slots in their order calls for them
+ * QUEUE_AHEAD slots earlier.
+ */
+static inline int32_t queue_call_next(const queue_t *queue, const rudder_nodes_t *nodes, int32_t slot)
+{
+    const int32_t next = queue->links[slot].newer;
+    if (next != queue->end) {
+        __builtin_prefetch(nodes_record(nodes, nodes->slot_node[next]), 1);
+    }
+    return next;
 }
 
 static inline void queue_remove(queue_t *queue, int32_t slot)
