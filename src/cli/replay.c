@@ -917,6 +917,9 @@ static void replay_close(laboratory_t *lab)
     free(lab->case_name);
     for (int32_t i = 0; i < lab->n_traces; i++) {
         free(lab->path[i]);
+        if (lab->scan != NULL) {
+            scan_free(&lab->scan[i]);
+        }
     }
     free(lab->path);
     free(lab->changes);

@@ -31,6 +31,11 @@ double replay_row_of_bound(const replay_row_t *row)
     return row->bound >= 0 ? replay_percent(row->remote - row->fetched, row->remote - row->bound) : NAN;
 }
 
+static int replay_is_bound(const replay_row_t *row)
+{
+    return strcmp(row->policy, "bound") == 0;
+}
+
 /* ---- Order ------------------------------------------------------------------------------------------------------ */
 
 static int replay_order(int64_t a, int64_t b)
@@ -49,7 +54,7 @@ static int replay_compare(const void *x, const void *y)
     const replay_sorted_t *a = x, *b = y;
     const int by[] = {replay_order(a->row.group, b->row.group),
                       replay_order(a->row.capacity, b->row.capacity),
-                      replay_order(strcmp(a->row.policy, "bound") != 0, strcmp(b->row.policy, "bound") != 0),
+                      replay_order(!replay_is_bound(&a->row), !replay_is_bound(&b->row)),
                       replay_order(a->fetched, b->fetched),
                       replay_order(a->row.number, b->row.number),
                       replay_order(a->row.rank, b->row.rank)};
@@ -140,7 +145,7 @@ static void replay_header(table_t *table, const replay_columns_t *c)
 static void replay_line(table_t *table, const replay_columns_t *c, const replay_row_t *row, int first)
 {
     char text[32];
-    const int bound = strcmp(row->policy, "bound") == 0;
+    const int bound = replay_is_bound(row);
     if (first) {
         table_cell(table, "%s: %s", row->capacity_text, text_of_count(row->capacity_rows, text, sizeof text));
     } else {
@@ -244,6 +249,9 @@ void replay_rows_json(json_t *json, const replay_row_t *rows, int64_t n)
     replay_member_t member[REPLAY_MEMBERS];
     json_array(json, "rows");
     for (int64_t i = 0; i < n; i++) {
+        if (replay_is_bound(&rows[i])) {
+            continue;
+        }
         replay_members(&rows[i], rank, sizeof rank, member);
         json_object(json, NULL);
         for (int m = 0; m < REPLAY_MEMBERS; m++) {
@@ -307,6 +315,9 @@ rudder_status_t replay_rows_csv(const char *path, const replay_row_t *rows, int6
     }
     putc('\n', file);
     for (int64_t i = 0; i < n; i++) {
+        if (replay_is_bound(&rows[i])) {
+            continue;
+        }
         replay_members(&rows[i], rank, sizeof rank, member);
         for (int m = 0; m < REPLAY_MEMBERS; m++) {
             if (m > 0) {

@@ -39,7 +39,7 @@ rudder_status_t replay_rows_sort(replay_row_t *rows, int64_t n, rudder_error_t *
 
 /* Rows of one trace, sorted. Columns of which nothing is known are left out. Errors: MEMORY, IO. */
 rudder_status_t replay_rows_print(const replay_row_t *rows, int64_t n, FILE *file, rudder_error_t *error);
-/* An array "rows" of an open object. */
+/* An array "rows" of an open object. Files have the bound as a column, not as rows. */
 void replay_rows_json(json_t *json, const replay_row_t *rows, int64_t n);
 /* Errors: IO. */
 rudder_status_t replay_rows_csv(const char *path, const replay_row_t *rows, int64_t n, rudder_error_t *error);

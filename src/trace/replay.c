@@ -38,8 +38,8 @@ typedef struct replay_rank {
     const trace_info_t *info;
     trace_minibatch_t now, next; /* next: read ahead and not yet announced */
     int has_next;
-    int64_t announced; /* minibatches announced */
-    int64_t held;      /* ids announced and not planned */
+    int64_t announced, sampled; /* minibatches; sampled: with REPLAY_RECORDED */
+    int64_t held;               /* ids announced and not planned */
     replay_decider_t decider;
     rudder_t *handle;
     rudder_plan_t *plan;
@@ -55,6 +55,7 @@ typedef struct replay {
     clock_model_t *clock;
     int32_t n_owners;
     int64_t t, round_rows;
+    int64_t sampled;         /* minibatches, with REPLAY_WANTED */
     unsigned char *in, *out; /* rows that come, and that the minibatch gets */
     int64_t most_rows;
     size_t row_bytes;
@@ -163,12 +164,9 @@ int64_t replay_row_bytes(const replay_settings_t *settings, const scan_t *scan)
 
 int replay_has_clock(const replay_settings_t *settings, const scan_group_t *group)
 {
-    int timed = settings->sample >= 0 || settings->compute >= 0 || settings->use_links;
-    for (int32_t r = 0; r < group->n; r++) {
-        const scan_t *scan = group->trace[r];
-        timed |= scan->timed_sample || scan->timed_compute || scan->info.link_rate > 0 || scan->info.link_latency > 0;
-    }
-    return timed;
+    const trace_info_t *info = &group->trace[0]->info;
+    return group->timed || settings->sample >= 0 || settings->compute >= 0 || settings->use_links ||
+           info->link_rate > 0 || info->link_latency > 0;
 }
 
 static int replay_looks_ahead(const replay_job_t *job)
@@ -176,18 +174,24 @@ static int replay_looks_ahead(const replay_job_t *job)
     return strncmp(job->policy, "lookahead", strlen("lookahead")) == 0;
 }
 
-static int64_t replay_max_announced(const replay_job_t *job, const scan_t *scan)
+/*
+ * Ids to come that the library remembers: all that a window can hold, or what usually lets the policy know when every row
+ * that it keeps is used next; the trainer allows as much.
+ */
+static int64_t replay_max_announced(const replay_job_t *job, int32_t r)
 {
+    const scan_t *scan = job->group->trace[r];
     const int64_t most = scan->most_ids > 0 ? scan->most_ids : 1;
+    const int64_t held = job->settings->window_ids;
     const char *colon = strchr(job->policy, ':');
     const int64_t window = job->ahead == REPLAY_RECORDED ? scan->most_announced : colon != NULL ? atoll(colon + 1) : 0;
-    int64_t ids = scan->ids;
-    if (job->ahead == REPLAY_WANTED && window == 0) {
-        return job->settings->window_ids; /* 0: the library's */
+    int64_t ids = 16 * job->capacity[r] + 2 * (scan->distinct > most ? scan->distinct : most);
+    if (window > 0) {
+        ids = window < scan->ids / most ? (window + 1) * most : scan->ids;
+    } else if (job->ahead == REPLAY_WANTED && held > 0 && held < ids) {
+        ids = held > 2 * most ? held : 2 * most;
     }
-    if (job->ahead != REPLAY_ALL && window < ids / most - 1) {
-        ids = (window + 1) * most;
-    }
+    ids = job->ahead == REPLAY_ALL || ids > scan->ids ? scan->ids : ids;
     return ids > 0 ? ids : 1;
 }
 
@@ -204,7 +208,7 @@ void replay_library(const replay_job_t *job, int32_t r, rudder_type_config_t *ty
                                    .max_ids = scan->most_ids > 0 ? scan->most_ids : 1,
                                    .max_tracked = job->max_tracked[r],
                                    .n_halo = info->n_halo,
-                                   .max_announced = replay_max_announced(job, scan)};
+                                   .max_announced = replay_looks_ahead(job) ? replay_max_announced(job, r) : 0};
     *library = settings->library;
     library->n_types = 1;
     library->max_plans = 1;
@@ -405,7 +409,7 @@ static void replay_close(replay_t *replay)
 
 /* ---- Announcements ---------------------------------------------------------------------------------------------- */
 
-/* rank->next: the minibatch that would be announced next; has_next 0: there is none. */
+/* rank->next: the minibatch that is announced next; has_next 0: there is none. */
 static rudder_status_t replay_peek(replay_rank_t *rank, rudder_error_t *error)
 {
     int end = 0;
@@ -417,85 +421,80 @@ static rudder_status_t replay_peek(replay_rank_t *rank, rudder_error_t *error)
     return RUDDER_OK;
 }
 
-/* A time that may be given, measured or unknown. */
-static double replay_seconds(double given, float measured)
-{
-    return given >= 0 ? given : isnan(measured) ? 0 : (double)measured;
-}
-
-/* Announces rank->next, which a loader samples now. *full: the library has no room for it yet. */
-static rudder_status_t replay_announce(replay_rank_t *rank, int *full, rudder_error_t *error)
+/* The loader samples minibatch t. */
+static void replay_sample(replay_rank_t *rank, int64_t t)
 {
     const replay_job_t *job = rank->replay->job;
-    const trace_minibatch_t *next = &rank->next;
-    const rudder_status_t status = rudder_announce(rank->handle, rank->announced, 0, next->ids, next->n, error);
-    if (status == RUDDER_E_AGAIN) {
-        *full = 1;
-        return RUDDER_OK;
-    }
-    RUDDER_TRY(status);
-    if (job->ahead != REPLAY_ALL) {
-        const double sample = replay_seconds(job->settings->sample, next->times.sample);
-        clock_model_spend(rank->replay->clock, rank->number, sample);
-        rank->told.sample += sample;
-    }
-    rank->held += next->n;
-    rank->announced++;
-    rank->has_next = 0;
-    return RUDDER_OK;
+    const double given = job->settings->sample, seconds = given >= 0 ? given : scan_sample(job->group, t);
+    clock_model_spend(rank->replay->clock, rank->number, seconds);
+    rank->told.sample += seconds;
 }
 
-/* All ranks sample ahead equally far: more while any wants more, and none is full. */
-static rudder_status_t replay_announce_wanted(replay_t *replay, rudder_error_t *error)
+/* Announces minibatches before `end`, as many as the library has room for. */
+static rudder_status_t replay_announce(replay_rank_t *rank, int64_t end, rudder_error_t *error)
 {
-    const int64_t limit = replay->job->settings->window_ids;
-    const int32_t n = replay->job->group->n;
-    for (;;) {
-        int wanted = 0, full = 0, none = 0;
-        for (int32_t r = 0; r < n; r++) {
-            replay_rank_t *rank = &replay->rank[r];
-            RUDDER_TRY(replay_peek(rank, error));
-            none |= !rank->has_next;
-            wanted |= rudder_announce_wanted(rank->handle, 0);
-            full |= limit > 0 && rank->announced > replay->t && rank->held + rank->next.n > limit;
-        }
-        if (!wanted || full || none) {
-            return RUDDER_OK;
-        }
-        for (int32_t r = 0; r < n; r++) {
-            RUDDER_TRY(replay_announce(&replay->rank[r], &full, error));
-        }
-        if (full) {
-            return RUDDER_OK;
-        }
-    }
-}
-
-/* Announces minibatches of one rank before `end`. */
-static rudder_status_t replay_announce_until(replay_rank_t *rank, int64_t end, rudder_error_t *error)
-{
-    for (int full = 0; rank->announced < end && !full;) {
+    while (rank->announced < end) {
         RUDDER_TRY(replay_peek(rank, error));
         if (!rank->has_next) {
             return RUDDER_OK;
         }
-        RUDDER_TRY(replay_announce(rank, &full, error));
+        const trace_minibatch_t *next = &rank->next;
+        const rudder_status_t status = rudder_announce(rank->handle, rank->announced, 0, next->ids, next->n, error);
+        if (status != RUDDER_OK) {
+            return status == RUDDER_E_AGAIN ? RUDDER_OK : status;
+        }
+        rank->held += next->n;
+        rank->announced++;
+        rank->has_next = 0;
     }
     return RUDDER_OK;
 }
 
+/* As the trainer does (src/train/ahead.c): all ranks sample one more while any wants that, and none is full. */
+static rudder_status_t replay_announce_wanted(replay_t *replay, rudder_error_t *error)
+{
+    const replay_job_t *job = replay->job;
+    const int64_t limit = job->settings->window_ids;
+    for (int more = replay->sampled == replay->t;;) {
+        int wanted = 0, full = 0;
+        for (int32_t r = 0; more && r < job->group->n; r++) {
+            replay_sample(&replay->rank[r], replay->sampled);
+        }
+        replay->sampled += more;
+        for (int32_t r = 0; r < job->group->n; r++) {
+            replay_rank_t *rank = &replay->rank[r];
+            RUDDER_TRY(replay_announce(rank, replay->sampled, error));
+            wanted |= rudder_announce_wanted(rank->handle, 0);
+            full |= rank->announced < replay->sampled || (limit > 0 && rank->held + rank->scan->most_ids > limit);
+        }
+        more = wanted && !full;
+        if (!more || replay->sampled == job->group->minibatches) {
+            return RUDDER_OK;
+        }
+    }
+}
+
 static rudder_status_t replay_look_ahead(replay_t *replay, rudder_error_t *error)
 {
-    if (replay->rank[0].ahead == NULL) {
+    const replay_job_t *job = replay->job;
+    if (!replay_looks_ahead(job) || job->ahead == REPLAY_ALL) {
+        for (int32_t r = 0; r < job->group->n; r++) {
+            replay_sample(&replay->rank[r], replay->t);
+        }
+    }
+    if (!replay_looks_ahead(job)) {
         return RUDDER_OK;
     }
-    if (replay->job->ahead == REPLAY_WANTED) {
+    if (job->ahead == REPLAY_WANTED) {
         return replay_announce_wanted(replay, error);
     }
-    for (int32_t r = 0; r < replay->job->group->n; r++) {
+    for (int32_t r = 0; r < job->group->n; r++) {
         replay_rank_t *rank = &replay->rank[r];
-        const int64_t end = replay->t + 1 + rank->now.announced;
-        RUDDER_TRY(replay_announce_until(rank, replay->job->ahead == REPLAY_ALL ? INT64_MAX : end, error));
+        const int64_t all = job->group->minibatches, end = replay->t + 1 + rank->now.announced;
+        for (; job->ahead == REPLAY_RECORDED && rank->sampled < end; rank->sampled++) {
+            replay_sample(rank, rank->sampled);
+        }
+        RUDDER_TRY(replay_announce(rank, job->ahead == REPLAY_ALL || end > all ? all : end, error));
     }
     return RUDDER_OK;
 }
@@ -504,25 +503,25 @@ static rudder_status_t replay_look_ahead(replay_t *replay, rudder_error_t *error
 
 static rudder_status_t replay_read(replay_t *replay, rudder_error_t *error)
 {
-    double compute = replay->job->settings->compute;
-    for (int32_t r = 0; r < replay->job->group->n; r++) {
+    const replay_job_t *job = replay->job;
+    const double given = job->settings->compute, compute = given >= 0 ? given : scan_compute(job->group, replay->t);
+    for (int32_t r = 0; r < job->group->n; r++) {
         replay_rank_t *rank = &replay->rank[r];
         int end;
         RUDDER_TRY(trace_reader_next(rank->reader, &rank->now, &end, error));
         if (end) {
             return RUDDER_FAIL(error, RUDDER_E_DATA, "%s: expected %lld minibatches, as at first, found %lld",
-                               rank->scan->path, (long long)replay->job->group->minibatches, (long long)replay->t);
+                               rank->scan->path, (long long)job->group->minibatches, (long long)replay->t);
         }
-        /* The least of the ranks: what others took contains their wait for it in the allreduce. */
-        const float measured = rank->now.times.compute;
-        if (replay->job->settings->compute < 0 && !isnan(measured) && (compute < 0 || (double)measured < compute)) {
-            compute = (double)measured;
-        }
-    }
-    for (int32_t r = 0; r < replay->job->group->n; r++) {
-        replay->compute[r] = compute > 0 ? compute : 0;
+        replay->compute[r] = compute;
     }
     return RUDDER_OK;
+}
+
+/* A time that may not be known. */
+static double replay_seconds(float measured)
+{
+    return isnan(measured) ? 0 : (double)measured;
 }
 
 static void replay_note_fetch(replay_rank_t *rank)
@@ -538,11 +537,6 @@ static rudder_status_t replay_plan(replay_t *replay, replay_rank_t *rank, rudder
     const replay_job_t *job = replay->job;
     replay_result_t *result = &job->result[rank->number];
     clock_model_t *clock = replay->clock;
-    if (job->ahead == REPLAY_ALL || rank->announced <= replay->t) {
-        const double sample = replay_seconds(job->settings->sample, now->times.sample);
-        clock_model_spend(clock, rank->number, sample);
-        rank->told.sample += sample;
-    }
     if (rank->announced > replay->t) {
         rank->held -= now->n;
         result->window_sum += rank->announced - replay->t - 1;
@@ -557,7 +551,7 @@ static rudder_status_t replay_plan(replay_t *replay, replay_rank_t *rank, rudder
         clock_model_spend(clock, rank->number,
                           fmin(rank->decider.spent, 1e-3 * (double)job->settings->library.deadline_ms));
     }
-    clock_model_spend(clock, rank->number, replay_seconds(-1, now->times.plan));
+    clock_model_spend(clock, rank->number, replay_seconds(now->times.plan));
     replay_note_fetch(rank);
     return RUDDER_OK;
 }
@@ -593,7 +587,7 @@ static rudder_status_t replay_deliver(replay_t *replay, replay_rank_t *rank, int
         rank->complete = 1;
         if (started) {
             clock_model_spend(replay->clock, rank->number,
-                              replay_seconds(-1, times->complete) + replay_seconds(-1, times->gather));
+                              replay_seconds(times->complete) + replay_seconds(times->gather));
             clock_model_hand_over(replay->clock, rank->number);
         }
     }

@@ -4,11 +4,30 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/error.h"
+#include "base/grow.h"
 #include "trace/bound.h"
+
+/* Appends a time, once there is one to tell. */
+static rudder_status_t scan_time(float **times, int64_t *size, int64_t t, float seconds, rudder_error_t *error)
+{
+    if (*times == NULL && isnan(seconds)) {
+        return RUDDER_OK;
+    }
+    const int64_t before = *times == NULL ? 0 : t;
+    if (grow_array(times, size, t + 1, sizeof **times) != RUDDER_OK) {
+        return RUDDER_FAIL(error, RUDDER_E_MEMORY, "no memory for the times of %" PRId64 " minibatches", t);
+    }
+    for (int64_t i = before; i < t; i++) {
+        (*times)[i] = NAN;
+    }
+    (*times)[t] = seconds;
+    return RUDDER_OK;
+}
 
 static void scan_minibatch(scan_t *scan, const trace_minibatch_t *minibatch)
 {
@@ -20,13 +39,12 @@ static void scan_minibatch(scan_t *scan, const trace_minibatch_t *minibatch)
     } else if (minibatch->announced > scan->most_announced) {
         scan->most_announced = minibatch->announced;
     }
-    scan->timed_sample |= !isnan(minibatch->times.sample);
-    scan->timed_compute |= !isnan(minibatch->times.compute);
 }
 
 static rudder_status_t scan_all(trace_reader_t *reader, scan_t *scan, bound_t *set, _Atomic int64_t *progress,
                                 rudder_error_t *error)
 {
+    int64_t sample_size = 0, compute_size = 0;
     for (;;) {
         trace_minibatch_t minibatch;
         int end;
@@ -34,6 +52,9 @@ static rudder_status_t scan_all(trace_reader_t *reader, scan_t *scan, bound_t *s
         if (end) {
             return RUDDER_OK;
         }
+        const trace_times_t *times = &minibatch.times;
+        RUDDER_TRY(scan_time(&scan->sample, &sample_size, scan->minibatches, times->sample, error));
+        RUDDER_TRY(scan_time(&scan->compute, &compute_size, scan->minibatches, times->compute, error));
         scan_minibatch(scan, &minibatch);
         RUDDER_TRY(bound_add(set, minibatch.ids, minibatch.n, error));
         atomic_fetch_add_explicit(progress, minibatch.n, memory_order_relaxed);
@@ -80,6 +101,36 @@ rudder_status_t scan_trace(const char *path, scan_t *scan, _Atomic int64_t *prog
     return status;
 }
 
+void scan_free(scan_t *scan)
+{
+    free(scan->sample);
+    free(scan->compute);
+    scan->sample = scan->compute = NULL;
+}
+
+static double scan_least(double least, const float *times, int64_t t)
+{
+    return times == NULL || isnan(times[t]) || (double)times[t] >= least ? least : (double)times[t];
+}
+
+double scan_sample(const scan_group_t *group, int64_t t)
+{
+    double least = INFINITY;
+    for (int32_t r = 0; r < group->n; r++) {
+        least = scan_least(least, group->trace[r]->sample, t);
+    }
+    return isinf(least) ? 0 : least;
+}
+
+double scan_compute(const scan_group_t *group, int64_t t)
+{
+    double least = INFINITY;
+    for (int32_t r = 0; r < group->n; r++) {
+        least = scan_least(least, group->trace[r]->compute, t);
+    }
+    return isinf(least) ? 0 : least;
+}
+
 static int scan_same_run(const scan_t *a, const scan_t *b)
 {
     return a->info.run[0] != '\0' && strcmp(a->info.run, b->info.run) == 0;
@@ -121,6 +172,7 @@ rudder_status_t scan_groups(const scan_t *scans, int32_t n, const scan_t **by, s
             if (j == i || scan_same_run(&scans[i], &scans[j])) {
                 RUDDER_TRY(scan_insert(&scans[j], by, placed, placed + group->n, error));
                 group->n++;
+                group->timed |= scans[j].sample != NULL || scans[j].compute != NULL;
                 if (scans[j].minibatches < group->minibatches) {
                     group->minibatches = scans[j].minibatches;
                 }
