@@ -58,7 +58,7 @@ static const option_command_t report_command = {
 typedef struct report_input {
     int32_t n_runs, n_replays;
     run_t run[RUNS_MAX];
-    replay_t replay[REPORT_MAX];
+    replays_t replay[REPORT_MAX];
 } report_input_t;
 
 static rudder_status_t report_read(const char *path, report_input_t *input, rudder_error_t *error)
@@ -68,7 +68,7 @@ static rudder_status_t report_read(const char *path, report_input_t *input, rudd
         return RUDDER_FAIL(error, RUDDER_E_IO, "%s: cannot be opened: %s", path, strerror(errno));
     }
     if (!S_ISDIR(info.st_mode)) {
-        RUDDER_TRY(replay_read(path, &input->replay[input->n_replays], error));
+        RUDDER_TRY(replays_read(path, &input->replay[input->n_replays], error));
         input->n_replays++;
         return RUDDER_OK;
     }
@@ -86,7 +86,7 @@ static void report_free(report_input_t *input)
         run_free(&input->run[--input->n_runs]);
     }
     while (input->n_replays > 0) {
-        replay_free(&input->replay[--input->n_replays]);
+        replays_free(&input->replay[--input->n_replays]);
     }
     free(input);
 }
@@ -119,7 +119,7 @@ static rudder_status_t report_print(const report_options_t *options, const repor
         RUDDER_TRY(runs_report(&page, input->run, input->n_runs, error));
     }
     for (int32_t i = 0; i < input->n_replays; i++) {
-        RUDDER_TRY(replay_report(&page, &input->replay[i], error));
+        RUDDER_TRY(replays_report(&page, &input->replay[i], error));
     }
     return page_end(&page, error);
 }

@@ -25,9 +25,9 @@ static rudder_status_t replay_read_rank(const cJSON *item, const char *where, ch
     return RUDDER_OK;
 }
 
-static rudder_status_t replay_read_row(const cJSON *item, const char *where, replay_row_t *row, rudder_error_t *error)
+static rudder_status_t replay_read_row(const cJSON *item, const char *where, replays_row_t *row, rudder_error_t *error)
 {
-    *row = (replay_row_t){0};
+    *row = (replays_row_t){0};
     RUDDER_TRY(read_text(item, "trace", where, row->trace, sizeof row->trace, error));
     RUDDER_TRY(read_text(item, "policy", where, row->policy, sizeof row->policy, error));
     RUDDER_TRY(read_text(item, "start", where, row->start, sizeof row->start, error));
@@ -35,9 +35,9 @@ static rudder_status_t replay_read_row(const cJSON *item, const char *where, rep
     RUDDER_TRY(replay_read_rank(item, where, row->rank, sizeof row->rank, error));
     RUDDER_TRY(read_count(item, "capacity_rows", where, &row->capacity_rows, error));
     RUDDER_TRY(read_count(item, "remote_rows", where, &row->remote_rows, error));
-    RUDDER_TRY(read_count(item, "hit_rows", where, &row->hit_rows, error));
+    RUDDER_TRY(read_number(item, "hit_rows", where, &row->hit_rows, error));
     RUDDER_TRY(read_count(item, "fetched_rows", where, &row->fetched_rows, error));
-    RUDDER_TRY(read_count(item, "fill_rows", where, &row->fill_rows, error));
+    RUDDER_TRY(read_number(item, "fill_rows", where, &row->fill_rows, error));
     RUDDER_TRY(read_number(item, "bound_rows", where, &row->bound_rows, error));
     RUDDER_TRY(read_number(item, "epoch_seconds", where, &row->epoch_seconds, error));
     RUDDER_TRY(read_number(item, "bytes", where, &row->bytes, error));
@@ -47,7 +47,7 @@ static rudder_status_t replay_read_row(const cJSON *item, const char *where, rep
     return read_number(item, "window_mean", where, &row->window_mean, error);
 }
 
-static rudder_status_t replay_read_rows(replay_t *replay, rudder_error_t *error)
+static rudder_status_t replay_read_rows(replays_t *replay, rudder_error_t *error)
 {
     char where[FILES_MAX_PATH + 32];
     const cJSON *rows = cJSON_GetObjectItemCaseSensitive(replay->file, "rows"), *item;
@@ -69,11 +69,11 @@ static rudder_status_t replay_read_rows(replay_t *replay, rudder_error_t *error)
     return RUDDER_OK;
 }
 
-static rudder_status_t replay_read_all(const char *path, replay_t *replay, rudder_error_t *error)
+static rudder_status_t replay_read_all(const char *path, replays_t *replay, rudder_error_t *error)
 {
     char format[32];
     int64_t version;
-    *replay = (replay_t){0};
+    *replay = (replays_t){0};
     if (snprintf(replay->path, sizeof replay->path, "%s", path) >= (int)sizeof replay->path) {
         return RUDDER_FAIL(error, RUDDER_E_USAGE, "expected a path of less than %d bytes", FILES_MAX_PATH);
     }
@@ -92,47 +92,53 @@ static rudder_status_t replay_read_all(const char *path, replay_t *replay, rudde
     return replay_read_rows(replay, error);
 }
 
-rudder_status_t replay_read(const char *path, replay_t *replay, rudder_error_t *error)
+rudder_status_t replays_read(const char *path, replays_t *replay, rudder_error_t *error)
 {
     const rudder_status_t status = replay_read_all(path, replay, error);
     if (status != RUDDER_OK) {
-        replay_free(replay);
+        replays_free(replay);
     }
     return status;
 }
 
-void replay_free(replay_t *replay)
+void replays_free(replays_t *replay)
 {
     cJSON_Delete(replay->file);
     free(replay->row);
-    *replay = (replay_t){0};
+    *replay = (replays_t){0};
 }
 
 /* ---- one block: the rows of a trace ---- */
 
 /* Rows that are compared: of one trace and rank. Ways are what is called a policy in the tables. */
 typedef struct replay_block {
-    const replay_row_t **row; /* [n] */
+    const replays_row_t **row; /* [n] */
     int64_t n;
     int32_t n_capacities, n_ways;
     int64_t capacity[REPLAY_MAX_CAPACITIES];
-    const replay_row_t *way[REPLAY_MAX_WAYS]; /* the first row of each */
-    double halo;                              /* NAN: not known */
-    int starts;                               /* they differ: their names are shown */
+    const replays_row_t *way[REPLAY_MAX_WAYS]; /* the first row of each */
+    double halo;                               /* NAN: not known */
+    int starts;                                /* they differ: their names are shown */
 } replay_block_t;
 
-static int replay_same_way(const replay_row_t *a, const replay_row_t *b)
+/* The row of the bound itself; the others tell it, too. */
+static int replay_is_bound(const replays_row_t *row)
+{
+    return strcmp(row->policy, "bound") == 0;
+}
+
+static int replay_same_way(const replays_row_t *a, const replays_row_t *b)
 {
     return strcmp(a->policy, b->policy) == 0 && strcmp(a->start, b->start) == 0 && strcmp(a->decider, b->decider) == 0;
 }
 
-static int replay_same_block(const replay_row_t *a, const replay_row_t *b)
+static int replay_same_block(const replays_row_t *a, const replays_row_t *b)
 {
     return strcmp(a->trace, b->trace) == 0 && strcmp(a->rank, b->rank) == 0;
 }
 
 /* "score, gain" and where starts differ "score (empty), gain". */
-static const char *replay_way_name(const replay_block_t *block, const replay_row_t *row, char *text, size_t size)
+static const char *replay_way_name(const replay_block_t *block, const replays_row_t *row, char *text, size_t size)
 {
     const int start = block->starts && row->start[0] != '\0',
               decider = row->decider[0] != '\0' && strcmp(row->decider, "never") != 0;
@@ -141,7 +147,7 @@ static const char *replay_way_name(const replay_block_t *block, const replay_row
     return text;
 }
 
-static const replay_row_t *replay_find(const replay_block_t *block, const replay_row_t *way, int64_t capacity)
+static const replays_row_t *replay_find(const replay_block_t *block, const replays_row_t *way, int64_t capacity)
 {
     for (int64_t i = 0; i < block->n; i++) {
         if (block->row[i]->capacity_rows == capacity && (way == NULL || replay_same_way(block->row[i], way))) {
@@ -156,22 +162,32 @@ static double replay_saved(double fetched, int64_t remote)
     return remote > 0 ? 100 * (1 - fetched / (double)remote) : NAN;
 }
 
+/* Whether a row is of a trace: sums are of all traces in the folder that they are named after, or of one file. */
+static int replay_is_of(const replays_row_t *row, const cJSON *trace)
+{
+    const cJSON *path = cJSON_GetObjectItemCaseSensitive(trace, "path"),
+                *rank = cJSON_GetObjectItemCaseSensitive(trace, "rank");
+    const size_t n = strlen(row->trace);
+    char number[32] = "";
+    if (!cJSON_IsString(path) || strncmp(path->valuestring, row->trace, n) != 0 ||
+        (path->valuestring[n] != '/' && path->valuestring[n] != '\0')) {
+        return 0;
+    }
+    if (cJSON_IsNumber(rank)) {
+        snprintf(number, sizeof number, "%.0f", rank->valuedouble);
+    }
+    return strcmp(row->rank, "all") == 0 || row->rank[0] == '\0' || strcmp(row->rank, number) == 0;
+}
+
 /* Nodes of the halo over the traces that the block is of. */
-static double replay_halo(const replay_t *replay, const replay_row_t *row)
+static double replay_halo(const replays_t *replay, const replays_row_t *row)
 {
     const cJSON *traces = cJSON_GetObjectItemCaseSensitive(replay->file, "traces"), *trace;
-    const int all = strcmp(row->rank, "all") == 0;
     double sum = 0;
     cJSON_ArrayForEach(trace, traces)
     {
-        const cJSON *path = cJSON_GetObjectItemCaseSensitive(trace, "path"),
-                    *halo = cJSON_GetObjectItemCaseSensitive(trace, "halo");
-        if (!cJSON_IsString(path) || !cJSON_IsNumber(halo) || !isfinite(halo->valuedouble)) {
-            continue;
-        }
-        /* Sums over a run are named after its folder. */
-        const size_t n = strlen(row->trace);
-        if (all ? strncmp(path->valuestring, row->trace, n) == 0 : strcmp(path->valuestring, row->trace) == 0) {
+        const cJSON *halo = cJSON_GetObjectItemCaseSensitive(trace, "halo");
+        if (cJSON_IsNumber(halo) && isfinite(halo->valuedouble) && replay_is_of(row, trace)) {
             sum += halo->valuedouble;
         }
     }
@@ -184,12 +200,12 @@ static int replay_compare_counts(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void replay_sort_out(const replay_t *replay, replay_block_t *block)
+static void replay_sort_out(const replays_t *replay, replay_block_t *block)
 {
     block->n_capacities = block->n_ways = block->starts = 0;
     for (int64_t i = 0; i < block->n; i++) {
-        const replay_row_t *row = block->row[i];
-        int32_t c = 0, w = 0;
+        const replays_row_t *row = block->row[i];
+        int32_t c = 0, w = replay_is_bound(row) ? block->n_ways : 0;
         while (c < block->n_capacities && block->capacity[c] != row->capacity_rows) {
             c++;
         }
@@ -201,7 +217,7 @@ static void replay_sort_out(const replay_t *replay, replay_block_t *block)
                 strcmp(block->way[w]->policy, row->policy) == 0 && strcmp(block->way[w]->start, row->start) != 0;
             w++;
         }
-        if (w == block->n_ways && w < REPLAY_MAX_WAYS) {
+        if (w == block->n_ways && w < REPLAY_MAX_WAYS && !replay_is_bound(row)) {
             block->way[block->n_ways++] = row;
         }
     }
@@ -211,19 +227,22 @@ static void replay_sort_out(const replay_t *replay, replay_block_t *block)
 
 /* ---- tables ---- */
 
-typedef double (*replay_value_t)(const replay_row_t *row);
+typedef double (*replay_value_t)(const replays_row_t *row);
 
-static double replay_saved_of(const replay_row_t *row)
+static double replay_saved_of(const replays_row_t *row)
 {
     return replay_saved((double)row->fetched_rows, row->remote_rows);
 }
 
-static double replay_bound_of(const replay_row_t *row)
+static double replay_bound_of(const replays_row_t *row)
 {
+    if (replay_is_bound(row)) {
+        return replay_saved((double)row->fetched_rows, row->remote_rows);
+    }
     return replay_saved(row->bound_rows, row->remote_rows);
 }
 
-static double replay_seconds_of(const replay_row_t *row)
+static double replay_seconds_of(const replays_row_t *row)
 {
     return row->epoch_seconds;
 }
@@ -269,7 +288,7 @@ static void replay_matrix(page_t *page, const replay_block_t *block, const char 
     for (int32_t w = 0; w < block->n_ways; w++) {
         table_cell(table, "%s", replay_way_name(block, block->way[w], text, sizeof text));
         for (int32_t c = 0; c < block->n_capacities; c++) {
-            const replay_row_t *row = replay_find(block, block->way[w], block->capacity[c]);
+            const replays_row_t *row = replay_find(block, block->way[w], block->capacity[c]);
             table_number(table, row != NULL ? value(row) : NAN, decimals, unit);
         }
     }
@@ -277,7 +296,7 @@ static void replay_matrix(page_t *page, const replay_block_t *block, const char 
         table_line(table);
         table_cell(table, "bound: the best possible buffer");
         for (int32_t c = 0; c < block->n_capacities; c++) {
-            const replay_row_t *row = replay_find(block, NULL, block->capacity[c]);
+            const replays_row_t *row = replay_find(block, NULL, block->capacity[c]);
             table_number(table, row != NULL ? replay_bound_of(row) : NAN, decimals, unit);
         }
     }
@@ -297,16 +316,15 @@ static void replay_all_columns(page_t *page, const replay_block_t *block)
         table_line(table);
     }
     for (int64_t i = 0; table != NULL && i < block->n; i++) {
-        const replay_row_t *row = block->row[i];
+        const replays_row_t *row = block->row[i];
         const double saved = replay_saved_of(row), bound = replay_bound_of(row);
         table_count(table, row->capacity_rows);
         table_cell(table, "%s", row->policy);
         table_cell(table, "%s", row->start);
         table_cell(table, "%s", row->decider);
         table_count(table, row->fetched_rows);
-        table_count(table, row->fill_rows);
-        table_number(table, row->remote_rows > 0 ? 100 * (double)row->hit_rows / (double)row->remote_rows : NAN, 2,
-                     " %");
+        table_number(table, row->fill_rows, 0, "");
+        table_number(table, row->remote_rows > 0 ? 100 * row->hit_rows / (double)row->remote_rows : NAN, 2, " %");
         table_number(table, saved, 2, " %");
         table_number(table, bound > 0 ? 100 * saved / bound : NAN, 2, " %");
         table_number(table, row->epoch_seconds, 3, "");
@@ -339,7 +357,7 @@ static void replay_chart(page_t *page, const replay_block_t *block, int32_t firs
     int32_t n = 0;
     for (int32_t w = first; w < block->n_ways && n < HTML_STYLES; w++, n++) {
         for (int32_t c = 0; c < block->n_capacities; c++) {
-            const replay_row_t *row = replay_find(block, block->way[w], block->capacity[c]);
+            const replays_row_t *row = replay_find(block, block->way[w], block->capacity[c]);
             points->x[c] = replay_x(block, c);
             points->y[n][c] = row != NULL ? value(row) : NAN;
         }
@@ -351,7 +369,7 @@ static void replay_chart(page_t *page, const replay_block_t *block, int32_t firs
     }
     if (bound && replay_any(block, replay_bound_of)) {
         for (int32_t c = 0; c < block->n_capacities; c++) {
-            const replay_row_t *row = replay_find(block, NULL, block->capacity[c]);
+            const replays_row_t *row = replay_find(block, NULL, block->capacity[c]);
             points->y[HTML_STYLES][c] = row != NULL ? replay_bound_of(row) : NAN;
         }
         line[n++] = (svg_line_t){.name = "bound: the best possible buffer",
@@ -398,17 +416,18 @@ static void replay_charts(page_t *page, const replay_block_t *block)
 /* ---- all ---- */
 
 /* Belady's choice needs the whole future, look-ahead the next minibatches; the others know nothing of it. */
-static int replay_knows_future(const replay_row_t *row)
+static int replay_knows_future(const replays_row_t *row)
 {
-    return strncmp(row->policy, "belady", 6) == 0 ? 2 : strncmp(row->policy, "lookahead", 9) == 0;
+    return replay_is_bound(row) || strncmp(row->policy, "belady", 6) == 0 ? 2
+                                                                          : strncmp(row->policy, "lookahead", 9) == 0;
 }
 
 /* The row that fetches least of those that know at most so much of the future; NULL: there is none. */
-static const replay_row_t *replay_best(const replay_block_t *block, int64_t capacity, int knowing)
+static const replays_row_t *replay_best(const replay_block_t *block, int64_t capacity, int knowing)
 {
-    const replay_row_t *best = NULL;
+    const replays_row_t *best = NULL;
     for (int64_t i = 0; i < block->n; i++) {
-        const replay_row_t *row = block->row[i];
+        const replays_row_t *row = block->row[i];
         if (row->capacity_rows == capacity && replay_knows_future(row) <= knowing &&
             (best == NULL || row->fetched_rows < best->fetched_rows)) {
             best = row;
@@ -430,13 +449,13 @@ static void replay_best_table(page_t *page, const replay_block_t *block)
         table_line(table);
     }
     for (int32_t c = 0; table != NULL && c < block->n_capacities; c++) {
-        const replay_row_t *any = replay_find(block, NULL, block->capacity[c]);
+        const replays_row_t *any = replay_find(block, NULL, block->capacity[c]);
         const double bound = any != NULL ? replay_bound_of(any) : NAN;
         replay_capacity_text(block, block->capacity[c], text, sizeof text);
         table_cell(table, "%s", text);
         table_number(table, bound, 2, " %");
         for (int knowing = 1; knowing >= 0; knowing--) {
-            const replay_row_t *best = replay_best(block, block->capacity[c], knowing);
+            const replays_row_t *best = replay_best(block, block->capacity[c], knowing);
             const double saved = best != NULL ? replay_saved_of(best) : NAN;
             table_cell(table, "%s", best != NULL ? replay_way_name(block, best, text, sizeof text) : "-");
             table_number(table, saved, 2, " %");
@@ -446,7 +465,7 @@ static void replay_best_table(page_t *page, const replay_block_t *block)
     page_table(page, table, PAGE_PLAIN);
 }
 
-static void replay_settings(page_t *page, const replay_t *replay)
+static void replay_settings(page_t *page, const replays_t *replay)
 {
     const cJSON *settings = cJSON_GetObjectItemCaseSensitive(replay->file, "settings"), *item;
     table_t *table = table_open("ll");
@@ -469,9 +488,9 @@ static void replay_settings(page_t *page, const replay_t *replay)
     page_end_fold(page);
 }
 
-static void replay_show(page_t *page, const replay_t *replay, replay_block_t *block)
+static void replay_show(page_t *page, const replays_t *replay, replay_block_t *block)
 {
-    const replay_row_t *row = block->row[0];
+    const replays_row_t *row = block->row[0];
     char remote[32];
     replay_sort_out(replay, block);
     page_heading(page, "%s%s%s: %s remote rows", row->trace, row->rank[0] != '\0' ? ", rank " : "", row->rank,
@@ -488,7 +507,7 @@ static void replay_show(page_t *page, const replay_t *replay, replay_block_t *bl
 }
 
 /* Sums over a run say more than its ranks: where there are sums, ranks are folded away. */
-static int replay_has_sums(const replay_t *replay)
+static int replay_has_sums(const replays_t *replay)
 {
     for (int64_t i = 0; i < replay->n_rows; i++) {
         if (strcmp(replay->row[i].rank, "all") == 0) {
@@ -498,7 +517,7 @@ static int replay_has_sums(const replay_t *replay)
     return 0;
 }
 
-static void replay_blocks(page_t *page, const replay_t *replay, replay_block_t *block, uint8_t *done, int sums)
+static void replay_blocks(page_t *page, const replays_t *replay, replay_block_t *block, uint8_t *done, int sums)
 {
     for (int64_t i = 0; i < replay->n_rows; i++) {
         if (done[i] || (sums && strcmp(replay->row[i].rank, "all") != 0)) {
@@ -515,13 +534,13 @@ static void replay_blocks(page_t *page, const replay_t *replay, replay_block_t *
     }
 }
 
-rudder_status_t replay_report(page_t *page, const replay_t *replay, rudder_error_t *error)
+rudder_status_t replays_report(page_t *page, const replays_t *replay, rudder_error_t *error)
 {
     replay_block_t block;
     char title[FILES_MAX_PATH + 16];
     const int sums = replay_has_sums(replay);
     uint8_t *done = calloc((size_t)replay->n_rows + 1, 1);
-    block.row = malloc((size_t)(replay->n_rows + 1) * sizeof(const replay_row_t *));
+    block.row = malloc((size_t)(replay->n_rows + 1) * sizeof(const replays_row_t *));
     if (done == NULL || block.row == NULL) {
         free(done);
         free(block.row);

@@ -105,59 +105,78 @@ static void decisions_effects(page_t *page, const run_t *run)
     page_table(page, table, PAGE_PLAIN);
 }
 
-/* The sentences that an agent was shown are few: each once, with what was said to it. */
-static void decisions_words(page_t *page, const run_t *run)
+/* The sentences that an agent was shown are few: each once. */
+typedef struct decisions_words {
+    int32_t n;
+    const char *text[DECISIONS_WORDS];
+} decisions_words_t;
+
+/* Number of a sentence, from 0; the next free one when it is new. */
+static int32_t decisions_find(const decisions_words_t *words, const char *text)
 {
-    const char *seen[DECISIONS_WORDS];
-    int32_t n = 0;
-    table_t *table = table_open("rrrrl");
+    int32_t w = 0;
+    while (w < words->n && strcmp(words->text[w], text) != 0) {
+        w++;
+    }
+    return w;
+}
+
+static void decisions_collect(const run_t *run, decisions_words_t *words)
+{
+    words->n = 0;
+    for (int64_t d = 0; d < run->n_decisions; d++) {
+        const char *text = run->decision[d].prompt;
+        const int32_t w = text[0] != '\0' ? decisions_find(words, text) : -1;
+        if (w == words->n && w < DECISIONS_WORDS) {
+            words->text[words->n++] = text;
+        }
+    }
+}
+
+/* What the agent saw, and what it said to it. */
+static void decisions_words_table(page_t *page, const run_t *run, const decisions_words_t *words)
+{
+    table_t *table = table_open("lrrrrl");
     if (table != NULL) {
+        table_cell(table, "saw");
         table_cell(table, "times");
         table_cell(table, "replace");
         table_cell(table, "keep");
         table_cell(table, "margin");
-        table_cell(table, "what the agent saw");
+        table_cell(table, "the words");
         table_line(table);
     }
-    for (int64_t d = 0; table != NULL && d < run->n_decisions && n < DECISIONS_WORDS; d++) {
-        const char *words = run->decision[d].prompt;
-        int known = words[0] == '\0';
-        for (int32_t i = 0; i < n && !known; i++) {
-            known = strcmp(seen[i], words) == 0;
-        }
-        if (known) {
-            continue;
-        }
-        seen[n++] = words;
+    for (int32_t w = 0; table != NULL && w < words->n; w++) {
         int64_t times = 0, replace = 0, keep = 0, margins = 0;
         double margin = 0;
-        for (int64_t e = d; e < run->n_decisions; e++) {
-            const read_decision_t *other = &run->decision[e];
-            if (strcmp(other->prompt, words) == 0) {
+        for (int64_t d = 0; d < run->n_decisions; d++) {
+            const read_decision_t *decision = &run->decision[d];
+            if (strcmp(decision->prompt, words->text[w]) == 0) {
                 times++;
-                replace += strcmp(other->verdict, "replace") == 0;
-                keep += strcmp(other->verdict, "keep") == 0;
-                margins += !isnan(other->margin);
-                margin += isnan(other->margin) ? 0 : other->margin;
+                replace += strcmp(decision->verdict, "replace") == 0;
+                keep += strcmp(decision->verdict, "keep") == 0;
+                margins += !isnan(decision->margin);
+                margin += isnan(decision->margin) ? 0 : decision->margin;
             }
         }
+        table_cell(table, "w%d", (int)w + 1);
         table_count(table, times);
         table_count(table, replace);
         table_count(table, keep);
         table_number(table, margins > 0 ? margin / (double)margins : NAN, 2, "");
-        table_cell(table, "%s", words);
+        table_cell(table, "%s", words->text[w]);
     }
-    if (n > 0) {
+    if (words->n > 0) {
         page_table(page, table, PAGE_PLAIN);
     } else {
         table_close(table);
     }
 }
 
-static int decisions_any_words(const run_t *run, int explained)
+static int decisions_any_explanation(const run_t *run)
 {
     for (int64_t d = 0; d < run->n_decisions; d++) {
-        if ((explained ? run->decision[d].explanation : run->decision[d].prompt)[0] != '\0') {
+        if (run->decision[d].explanation[0] != '\0') {
             return 1;
         }
     }
@@ -194,7 +213,22 @@ static void decisions_predicted(table_t *table, const read_decision_t *decision)
     }
 }
 
-static void decisions_row(table_t *table, const read_decision_t *d, int predictions, int words, int explained)
+static void decisions_signed(table_t *table, double value, int decimals)
+{
+    if (isnan(value)) {
+        table_cell(table, "-");
+    } else {
+        table_cell(table, "%+.*f", decimals, value);
+    }
+}
+
+/* Which columns there are. */
+typedef struct decisions_columns {
+    int predictions, explained;
+    const decisions_words_t *words;
+} decisions_columns_t;
+
+static void decisions_row(table_t *table, const read_decision_t *d, const decisions_columns_t *columns)
 {
     table_cell(table, "%d", (int)d->rank);
     decisions_minibatch(table, d->asked);
@@ -202,69 +236,69 @@ static void decisions_row(table_t *table, const read_decision_t *d, int predicti
     table_number(table, 100 * d->hit_rate, 1, " %");
     table_number(table, d->saving_rows, 0, "");
     table_number(table, d->cost_rows, 0, "");
+    if (columns->words->n > 0) {
+        const int32_t w = decisions_find(columns->words, d->prompt);
+        table_cell(table, w < columns->words->n ? "w%d" : "-", (int)w + 1);
+    }
     table_cell(table, "%s", d->verdict);
     table_number(table, d->margin, 2, "");
-    if (predictions) {
+    if (columns->predictions) {
         decisions_predicted(table, d);
     }
     table_number(table, d->latency_ms, d->latency_ms < 10 ? 2 : 0, "");
     table_cell(table, "%s%s", rudder_outcome_name(d->status), d->from_fallback ? " (fall-back)" : "");
     table_count(table, d->replaced_rows);
-    if (isnan(d->hit_rate_change)) {
-        table_cell(table, "-");
-    } else {
-        table_cell(table, "%+.1f", 100 * d->hit_rate_change);
-    }
-    if (isnan(d->fetched_change)) {
-        table_cell(table, "-");
-    } else {
-        table_cell(table, "%+.0f", d->fetched_change);
-    }
-    if (words) {
-        table_cell(table, "%s", d->prompt);
-    }
-    if (explained) {
+    decisions_signed(table, 100 * d->hit_rate_change, 1);
+    decisions_signed(table, d->fetched_change, 0);
+    if (columns->explained) {
         table_cell(table, "%s", d->explanation);
     }
 }
 
-/* Minibatch by minibatch. The text leaves the sentences to the table of words, where each stands once. */
-static void decisions_list(page_t *page, const run_t *run)
+static table_t *decisions_head(const decisions_columns_t *columns)
 {
-    static const char *const before[] = {"rank",       "asked at",   "applied at", "hits",
-                                         "would save", "would cost", "said",       "margin"};
+    static const char *const before[] = {"rank", "asked at", "applied at", "hits", "would save", "would cost"};
     static const char *const after[] = {"ms", "outcome", "rows replaced", "hits, points", "rows a minibatch"};
-    const int predictions = decisions_any_prediction(run), words = page->html && decisions_any_words(run, 0);
-    const int explained = decisions_any_words(run, 1);
-    const int64_t most = page->html ? DECISIONS_PAGE : DECISIONS_TEXT,
-                  n = run->n_decisions < most ? run->n_decisions : most;
-    char columns[40];
-    snprintf(columns, sizeof columns, "rrr|rrr|lr%sr|lrrr%s%s", predictions ? "ll" : "", words ? "|l" : "",
-             explained ? "l" : "");
-    table_t *table = table_open(columns);
-    for (size_t i = 0; table != NULL && i < sizeof before / sizeof *before; i++) {
+    char letters[40];
+    snprintf(letters, sizeof letters, "rrr|rrr|%slr%sr|lrrr%s", columns->words->n > 0 ? "l" : "",
+             columns->predictions ? "ll" : "", columns->explained ? "|l" : "");
+    table_t *table = table_open(letters);
+    if (table == NULL) {
+        return NULL;
+    }
+    for (size_t i = 0; i < sizeof before / sizeof *before; i++) {
         table_cell(table, "%s", before[i]);
     }
-    if (table != NULL && predictions) {
+    if (columns->words->n > 0) {
+        table_cell(table, "saw");
+    }
+    table_cell(table, "said");
+    table_cell(table, "margin");
+    if (columns->predictions) {
         table_cell(table, "hits predicted");
         table_cell(table, "rows predicted");
     }
-    for (size_t i = 0; table != NULL && i < sizeof after / sizeof *after; i++) {
+    for (size_t i = 0; i < sizeof after / sizeof *after; i++) {
         table_cell(table, "%s", after[i]);
     }
-    if (table != NULL && words) {
-        table_cell(table, "saw");
-    }
-    if (table != NULL && explained) {
+    if (columns->explained) {
         table_cell(table, "explained");
     }
-    if (table != NULL) {
-        table_line(table);
-    }
+    table_line(table);
+    return table;
+}
+
+/* Minibatch by minibatch. */
+static void decisions_list(page_t *page, const run_t *run, const decisions_words_t *words)
+{
+    const decisions_columns_t columns = {decisions_any_prediction(run), decisions_any_explanation(run), words};
+    const int64_t most = page->html ? DECISIONS_PAGE : DECISIONS_TEXT,
+                  n = run->n_decisions < most ? run->n_decisions : most;
+    table_t *table = decisions_head(&columns);
     for (int64_t d = 0; table != NULL && d < n; d++) {
-        decisions_row(table, &run->decision[d], predictions, words, explained);
+        decisions_row(table, &run->decision[d], &columns);
     }
-    page_table(page, table, PAGE_WIDE);
+    page_table(page, table, columns.explained || columns.predictions ? PAGE_WIDE : PAGE_PLAIN);
     if (n < run->n_decisions || run->decisions_left_out > 0) {
         page_text(page, "The first %" PRId64 " of %" PRId64 " decisions; decisions.rankN.jsonl has all.", n,
                   run->n_decisions + run->decisions_left_out);
@@ -273,6 +307,7 @@ static void decisions_list(page_t *page, const run_t *run)
 
 void runs_decisions(page_t *page, const runs_t *runs)
 {
+    decisions_words_t words;
     page_section(page, "Decisions");
     if (!runs_any(runs, runs_has_decisions)) {
         page_text(page, "No decider was asked: the policies of these runs need none.");
@@ -291,12 +326,13 @@ void runs_decisions(page_t *page, const runs_t *runs)
                       run->verdicts.predictions_rows_true);
         }
         decisions_effects(page, run);
-        decisions_words(page, run);
+        decisions_collect(run, &words);
+        decisions_words_table(page, run, &words);
         const int fold = page->html && run->n_decisions > DECISIONS_OPEN;
         if (fold) {
             page_fold(page, "Every decision");
         }
-        decisions_list(page, run);
+        decisions_list(page, run, &words);
         if (fold) {
             page_end_fold(page);
         }

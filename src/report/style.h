@@ -34,9 +34,9 @@ static const char *const page_style[] = {
     "details{margin:0 0 14px}",
     "summary{cursor:pointer;color:var(--accent);margin-bottom:8px}",
 
-    ".scroll{overflow-x:auto;background:var(--card);border:1px solid var(--line);border-radius:8px;margin:0 0 14px}",
-    "table{border-collapse:collapse;width:100%;font-size:13px;font-variant-numeric:tabular-nums}",
-    "th,td{padding:5px 9px;text-align:left;vertical-align:top}",
+    ".scroll{width:fit-content;max-width:100%;overflow-x:auto;background:var(--card);border:1px solid var(--line);border-radius:8px;margin:0 0 14px}",
+    "table{border-collapse:collapse;font-size:13px;font-variant-numeric:tabular-nums}",
+    "th,td{padding:5px 11px;text-align:left;vertical-align:top}",
     "th{font-weight:600;color:var(--dim);vertical-align:bottom;border-bottom:1px solid var(--line)}",
     "tbody tr+tr td{border-top:1px solid var(--grid)}",
     "tbody+tbody tr:first-child td{border-top:2px solid var(--line)}",
@@ -47,7 +47,7 @@ static const char *const page_style[] = {
     ".wide td.l:last-child{min-width:22em}",
     "@media(max-width:1000px){table{font-size:12px}th,td{padding:5px}td.gap,th.gap{padding-left:12px}}",
 
-    ".grid{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,640px),1fr));gap:16px;margin-bottom:14px}",
+    ".grid{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,640px),1fr));gap:16px;margin-bottom:14px}",
     "figure{margin:0;padding:14px 14px 10px;background:var(--card);border:1px solid var(--line);border-radius:8px;"
         "overflow-x:auto}",
     "figcaption{font-weight:600;margin-bottom:2px;overflow-wrap:anywhere}",
