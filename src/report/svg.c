@@ -13,6 +13,7 @@ enum {
     SVG_BAR = 17,
     SVG_BAR_GAP = 5,
     SVG_GROUP_GAP = 10,
+    SVG_MOST_TICKS = 100,
     SVG_MARKERS = 7 /* of a long line */
 };
 
@@ -37,13 +38,17 @@ static double svg_round_step(double wanted, int whole)
     return whole && step < 1 ? 1 : step;
 }
 
-/* An axis over [low, high] with about n ticks; `round`: it ends at ticks. */
+/*
+ * An axis over [low, high] with about n ticks; `round`: it ends at ticks. What is too narrow for ticks that differ as
+ * doubles is widened.
+ */
 static svg_axis_t svg_axis(double low, double high, int n, int whole, int round)
 {
-    if (!(high > low)) {
-        const double room = round ? (fabs(low) > 0 ? fabs(low) * 0.5 : 1) : 0.5;
-        high = low + room;
-        low = low - (round && low <= 0 ? 0 : room);
+    const double size = fmax(fabs(low), fabs(high)), least = fmax(size * 1e-9, 1e-200);
+    if (!(high - low > least)) {
+        const double room = round ? (size > 0 ? size * 0.5 : 1) : fmax(0.5, least);
+        high += room;
+        low -= round && low >= 0 ? 0 : room;
     }
     svg_axis_t axis = {.low = low, .high = high, .step = svg_round_step((high - low) / n, whole)};
     if (round) {
@@ -77,7 +82,7 @@ static const char *svg_tick_text(const svg_axis_t *axis, double value, char *tex
 static int svg_tick(const svg_axis_t *axis, int i, double *value)
 {
     *value = (ceil(axis->low / axis->step - 1e-9) + i) * axis->step;
-    return *value <= axis->high + axis->step * 1e-6;
+    return *value <= axis->high + axis->step * 1e-6 && i < SVG_MOST_TICKS;
 }
 
 static double svg_widest_tick(const svg_axis_t *axis)
@@ -278,8 +283,10 @@ static void svg_draw_axes(const svg_plot_t *plot, const svg_frame_t *frame, FILE
         svg_segment(frame->left, y, frame->right, y, "gl", file);
         svg_text(frame->left - 6, y + 4, "t e", svg_tick_text(&frame->y, value, text, sizeof text), file);
     }
-    for (double x = plot->rule_every; plot->rule_every > 0 && x < frame->x.high; x += plot->rule_every) {
-        svg_segment(svg_at(&frame->x, x - 0.5), frame->top, svg_at(&frame->x, x - 0.5), frame->bottom, "rule", file);
+    const double every = plot->rule_every, first = every > 0 ? floor(frame->x.low / every) + 1 : 0;
+    for (int i = 0; every > 0 && i < SVG_MOST_TICKS && (first + i) * every < frame->x.high; i++) {
+        const double x = svg_at(&frame->x, (first + i) * every - 0.5);
+        svg_segment(x, frame->top, x, frame->bottom, "rule", file);
     }
     svg_segment(frame->left, frame->bottom, frame->right, frame->bottom, "axis", file);
     for (int i = 0; svg_tick(&frame->x, i, &value); i++) {

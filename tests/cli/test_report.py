@@ -150,6 +150,88 @@ def check_runs(checks, folder, parts):
         check_numbers(checks, page, report(run.folder).stdout, [run], run.folder)
 
 
+def check_replay(checks, folder):
+    """The tables of a replay say what its rows say, the bound included; what is no replay is refused."""
+    path, page = os.path.join(folder, "replay.json"), os.path.join(folder, "replay.html")
+    remote, halo, rows = 200000, 4000, []
+    for capacity, bound in ((400, 120000), (1000, 90000), (4000, 0)):
+        for rank in ("all", 0, 1):
+            share = 1 if rank == "all" else 2
+            for policy, decider, fetched in (("bound", None, bound), ("lfu", None, bound + 30000), ("mix", None, bound + 20000),
+                                             ("lookahead:8", None, bound + 400), ("belady", None, bound),
+                                             ("score", "fixed:4", bound + 50000)):
+                rows.append({"trace": "runs/<a>", "policy": policy, "start": None, "decider": decider, "rank": rank,
+                             "capacity_rows": capacity // share, "remote_rows": remote // share, "hit_rows": (remote - fetched) // share,
+                             "fetched_rows": fetched // share, "fill_rows": 0, "bound_rows": bound // share, "bytes": None,
+                             "epoch_seconds": fetched / 1e5})
+    replay = {"format": "rudder-replay", "version": 1, "command": ["rudder", "replay"], "settings": {"link": "1Gbit"}, "rows": rows,
+              "traces": [{"path": "runs/<a>/trace.rank%d.rtr" % r, "rank": r, "halo": halo // 2} for r in (0, 1)]}
+    with open(path, "w") as file:
+        json.dump(replay, file)
+    done = report(path, "-o", page)
+    if checks.equal(done.returncode, 0, "report of a replay", done.stderr):
+        check_page(checks, Page(page), "replay:")
+        table = {row["saved, by capacity"]: row for row in Page(page).table("saved, by capacity")}
+        for row in rows:
+            if row["rank"] == "all":
+                head = "%s (%.3g %%)" % (grouped(row["capacity_rows"]), 100 * row["capacity_rows"] / halo)
+                name = {"bound": "bound: the best possible buffer", "score": "score, fixed:4"}.get(row["policy"], row["policy"])
+                saved = "%.2f %%" % (100 * (1 - row["fetched_rows"] / remote))
+                checks.equal(table.get(name, {}).get(head), saved, "replay:", name, head)
+                checks.that(saved in report(path).stdout, "replay: the text says it, too")
+        best = Page(page).table("capacity", "bound")
+        checks.equal({row["best policy"] for row in best}, {"lookahead:8"}, "replay: best that a run can use")
+        checks.equal({row["best without look-ahead"] for row in best}, {"mix"}, "replay: best without look-ahead")
+    for name, change, reason in (("another format", {"format": "rudder-graph"}, "rudder-replay"), ("another version", {"version": 2}, "version"),
+                                 ("no rows", {"rows": None}, "rows"), ("a row that is a number", {"rows": [4]}, "capacity_rows"),
+                                 ("too many rows", {"rows": [{}] * 30000}, "more"),
+                                 ("half a row", {"rows": [dict(rows[0], fetched_rows=0.5)]}, "fetched_rows"),
+                                 ("a text for a number", {"rows": [dict(rows[0], epoch_seconds="1")]}, "epoch_seconds")):
+        with open(path, "w") as file:
+            json.dump(dict(replay, **change), file)
+        done = report(path)
+        checks.equal(done.returncode, 3, name, done.stderr)
+        checks.that(reason in done.stderr, name, "reason", done.stderr)
+
+
+def diff(*arguments):
+    return subprocess.run([RUDDER, "diff", *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          timeout=120)
+
+
+def check_diff(checks, folder, parts):
+    """0 when nothing but names and times differs; otherwise what differs is named."""
+    a = os.path.join(folder, "lfu")
+    again = train(parts, os.path.join(folder, "lfu-again"), *TRAINING, "--record", "--policy", "lfu", "--name", "another name")
+    done = diff(a, again.folder)
+    checks.equal(done.returncode, 0, "the same run twice", done.stdout)
+    checks.that("equal bit for bit" in done.stdout, "equal losses are told", done.stdout)
+    checks.equal(diff(a, a).returncode, 0, "a run and itself")
+    done = diff(a, os.path.join(folder, "score"))
+    checks.equal(done.returncode, 1, "other policies")
+    for word in ("--policy: A lfu, B score", "equal bit for bit", "rows fetched: A", "asked: A 0, B"):
+        checks.that(word in done.stdout, "other policies:", word, done.stdout)
+    other = train(parts, os.path.join(folder, "lfu-seed"), *TRAINING, "--policy", "lfu", "--seed", 2)
+    done = diff(a, other.folder)
+    checks.equal(done.returncode, 1, "another seed")
+    checks.that("losses differ from minibatch 0 on" in done.stdout and "--seed: A 1, B 2" in done.stdout, "another seed", done.stdout)
+    # one loss changed in its last digit
+    copy = os.path.join(folder, "lfu-changed")
+    shutil.copytree(a, copy)
+    path = os.path.join(copy, "steps.rank0.jsonl")
+    with open(path) as file:
+        lines = file.readlines()
+    loss = json.loads(lines[3])["loss"]
+    lines[3] = lines[3].replace(json.dumps(loss), json.dumps(loss * (1 + 2 ** -52)))
+    with open(path, "w") as file:
+        file.writelines(lines)
+    done = diff(a, copy)
+    checks.equal(done.returncode, 1, "one bit of one loss")
+    checks.that("differ from minibatch 3 on" in done.stdout, "one bit of one loss", done.stdout)
+    checks.equal(diff(a, folder).returncode, 3, "no run")
+    checks.equal(diff(a).returncode, 2, "one run alone")
+
+
 def check_hostile_names(checks, folder, parts):
     evil = "<script>alert('x')</script> \"quoted\" & \u202eright\x1b[31m"
     run = train(parts, os.path.join(folder, "evil"), *TRAINING, "--name", evil)
@@ -289,6 +371,8 @@ def main():
     with Checks() as checks:
         parts = partition(community_graph(os.path.join(checks.folder, "graph")), os.path.join(checks.folder, "parts"), 2)
         check_runs(checks, checks.folder, parts)
+        check_replay(checks, checks.folder)
+        check_diff(checks, checks.folder, parts)
         check_hostile_names(checks, checks.folder, parts)
         check_damage(checks, checks.folder, os.path.join(checks.folder, "score"))
         check_usage(checks, checks.folder, os.path.join(checks.folder, "lfu"))

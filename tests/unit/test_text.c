@@ -9,6 +9,7 @@
 #include <float.h>
 #include <locale.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -233,6 +234,29 @@ static void columns_are_code_points(void **state)
     assert_int_equal(text_columns("µs €"), 4);
 }
 
+static void texts_are_cleaned(void **state)
+{
+    static const char *const cases[][2] = {
+        {"", ""},
+        {"plain \xC3\xA9 \xE2\x82\xAC \xF0\x9F\x98\x80", "plain \xC3\xA9 \xE2\x82\xAC \xF0\x9F\x98\x80"},
+        {"a\tb\nc", "a b c"},
+        {"\x1b[31mred", "?[31mred"},
+        {"\xC2\x9B[2J", "??[2J"}, /* the same as a control of Latin-1 */
+        {"ab\xE2\x80\xAE"
+         "cd\xE2\x81\xA6",
+         "ab???cd???"}, /* writing from right to left */
+        {"\xFF\xC3(\xE2\x82", "?\?(?\?"},
+        {"\xED\xA0\x80\xC0\x80", "?????"}, /* a surrogate, an overlong NUL */
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[64];
+        snprintf(text, sizeof text, "%s", cases[i][0]);
+        text_clean(text);
+        assert_string_equal(text, cases[i][1]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -247,6 +271,7 @@ int main(void)
         cmocka_unit_test(counts_are_told),
         cmocka_unit_test(nearest),
         cmocka_unit_test(columns_are_code_points),
+        cmocka_unit_test(texts_are_cleaned),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
