@@ -102,31 +102,13 @@ static rudder_status_t oracle_list_by(oracle_report_t *report, const char *const
 
 /* ---- Traces ----------------------------------------------------------------------------------------------------- */
 
-/* Means over the minibatches whose times were measured. */
-static rudder_status_t oracle_read_times(oracle_trace_t *trace, rudder_error_t *error)
+/* What a minibatch takes on average. */
+static void oracle_mean_times(oracle_trace_t *trace, const scan_group_t *group)
 {
-    trace_reader_t *reader;
-    const trace_info_t *info;
-    trace_minibatch_t minibatch;
-    int64_t sampled = 0, computed = 0;
-    int end = 0;
-    RUDDER_TRY(trace_reader_open(trace->scan->path, &reader, &info, error));
-    rudder_status_t status = trace_reader_next(reader, &minibatch, &end, error);
-    while (status == RUDDER_OK && !end) {
-        if (!isnan(minibatch.times.sample)) {
-            trace->sample += (double)minibatch.times.sample;
-            sampled++;
-        }
-        if (!isnan(minibatch.times.compute)) {
-            trace->compute += (double)minibatch.times.compute;
-            computed++;
-        }
-        status = trace_reader_next(reader, &minibatch, &end, error);
+    for (int64_t t = 0; t < group->minibatches; t++) {
+        trace->sample += scan_sample(group, t) / (double)group->minibatches;
+        trace->compute += scan_compute(group, t) / (double)group->minibatches;
     }
-    trace_reader_close(reader);
-    trace->sample /= sampled > 0 ? (double)sampled : 1;
-    trace->compute /= computed > 0 ? (double)computed : 1;
-    return status;
 }
 
 /* The trace of a rank in memory, as far as all ranks of its group go; loads it when it is not there. */
@@ -147,8 +129,9 @@ static rudder_status_t oracle_find_trace(oracle_report_t *report, const scan_gro
     if (trace->trace.n_minibatches > group->minibatches) {
         trace->trace.n_minibatches = group->minibatches;
     }
+    oracle_mean_times(trace, group);
     *found = trace;
-    return scan->timed_sample || scan->timed_compute ? oracle_read_times(trace, error) : RUDDER_OK;
+    return RUDDER_OK;
 }
 
 /* ---- Jobs ------------------------------------------------------------------------------------------------------- */
