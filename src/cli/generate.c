@@ -64,7 +64,7 @@ typedef struct cli_generate_values {
         {.name = "noise",                                                                                              \
          .type = OPTION_FLOAT,                                                                                         \
          .offset = AT(noise),                                                                                          \
-         .fallback = "0.7",                                                                                            \
+         .fallback = "1",                                                                                              \
          .value = "X",                                                                                                 \
          .low = 0,                                                                                                     \
          .high = 1000,                                                                                                 \

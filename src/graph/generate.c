@@ -175,7 +175,7 @@ static rudder_status_t generate_neighbours(const generate_t *g, generate_tile_t 
                   wanted = asked < others ? asked : others;
     int64_t n = 0;
     uint64_t drawn = 0;
-    RUDDER_TRY(grow_array(&tile->indices, &tile->capacity, tile->n_edges + wanted, sizeof *tile->indices));
+    RUDDER_TRY(grow_array(&tile->indices, &tile->capacity, tile->n_edges + wanted + 1, sizeof *tile->indices));
     int64_t *ids = tile->indices + tile->n_edges;
     for (int round = 0; round <= GENERATE_REDRAWS && n < wanted; round++) {
         while (n < wanted) {

@@ -278,6 +278,19 @@ static void test_writer(void **state)
     snprintf(command, sizeof command, "test -z \"$(ls %s | grep tmp)\"", folder);
     assert_int_equal(0, system(command));
 
+    /* An array that turns out shorter than it was opened. */
+    const int64_t most = INT64_MAX / 16, four = 4, none = 0;
+    for (int64_t n = 4; n >= 0; n -= 4) {
+        assert_int_equal(RUDDER_OK, npy_writer_open(path, "<i8", 1, &most, &writer, &error));
+        assert_int_equal(RUDDER_OK, npy_writer_append(writer, rows, n, &error));
+        assert_int_equal(RUDDER_OK, npy_writer_end(writer, &error));
+        assert_int_equal(RUDDER_E_INTERNAL, npy_writer_append(writer, rows, 1, &error));
+        assert_int_equal(RUDDER_OK, npy_writer_close(writer, &error));
+        assert_int_equal(RUDDER_OK, npy_open_as(path, "<i8", 1, n == 4 ? &four : &none, &npy, &error));
+        assert_true(n == 0 || memcmp(rows, npy.data, 4 * sizeof *rows) == 0);
+        npy_close(&npy);
+    }
+
     /* A full disk: the error is seen, no later than at the end. */
     snprintf(path, sizeof path, "%s/full.npy.%ld.tmp", folder, (long)getpid());
     assert_int_equal(0, symlink("/dev/full", path));
