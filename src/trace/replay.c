@@ -191,8 +191,8 @@ static int64_t replay_max_announced(const replay_job_t *job, int32_t r)
     } else if (job->ahead == REPLAY_WANTED && held > 0 && held < ids) {
         ids = held > 2 * most ? held : 2 * most;
     }
-    ids = job->ahead == REPLAY_ALL || ids > scan->ids ? scan->ids : ids;
-    return ids > 0 ? ids : 1;
+    /* Of all ids, with room for another of the largest: that is what the library wants before it asks for more. */
+    return job->ahead == REPLAY_ALL || ids >= scan->ids ? scan->ids + most : ids;
 }
 
 void replay_library(const replay_job_t *job, int32_t r, rudder_type_config_t *type, rudder_config_t *library)

@@ -60,8 +60,11 @@ def key(row):
 # ---- traces of known content ---------------------------------------------------------------------------------------------
 
 
-def write_rtr(path, minibatches, *, owners=(), halo=(), times=None, **facts):
-    """minibatches: lists of ids; times: a function of the minibatch to seven numbers; halo: pairs of id and degree."""
+def write_rtr(path, minibatches, *, owners=(), halo=(), times=None, announced=None, **facts):
+    """
+    minibatches: lists of ids; times: a function of the minibatch to seven numbers; announced: of the minibatch to a number;
+    halo: pairs of id and degree.
+    """
     head = {"graph": "made", "owners": len(owners), "halo": len(halo), "halo_degree": bool(halo), **facts}
     out = start() + block(b"HEAD", 1, 0, json.dumps(head).encode())
     if owners:
@@ -70,7 +73,7 @@ def write_rtr(path, minibatches, *, owners=(), halo=(), times=None, **facts):
         out += block(b"HALO", len(halo), 0, sequence([i for i, _ in halo]) + b"".join(varint(d) for _, d in halo))
     for t, ids in enumerate(minibatches):
         seconds = struct.pack("<7f", *(times(t) if times else [float("nan")] * 7))
-        out += data(minibatch(ids, times=seconds), first=t)
+        out += data(minibatch(ids, announced=1 + announced(t) if announced else 0, times=seconds), first=t)
     out += done(len(minibatches), sum(map(len, minibatches)))
     with open(path, "wb") as file:
         file.write(out)
@@ -417,6 +420,36 @@ class Replay(unittest.TestCase):
                         if row["policy"] == "belady":
                             self.assertEqual(row["fetched_rows"], row["bound_rows"])
 
+    def test_what_was_announced_is_announced_again(self):
+        (trace,), _, (halo,) = self.made()
+        for window in (0, 1, 3, 100):
+            write_rtr(self.path("a.rtr"), trace, halo=halo, announced=lambda t: min(window, len(trace) - 1 - t))
+            policies = "lookahead:recorded,belady" + (f",lookahead:{window}" if window else "")
+            rows = {row["policy"]: row for row in replay(self.path("a.rtr"), "-p", policies, "-c", "5,20")[0]["rows"]
+                    if row["capacity"] == "5"}
+            recorded = rows["lookahead:recorded"]
+            self.assertAlmostEqual(recorded["window_mean"], sum(min(window, t) for t in range(len(trace))) / len(trace))
+            if window:
+                self.assertEqual(recorded["fetched_rows"], rows[f"lookahead:{window}"]["fetched_rows"])
+                self.assertEqual(recorded["window_mean"], rows[f"lookahead:{window}"]["window_mean"])
+            if window == 100:
+                self.assertEqual(recorded["fetched_rows"], recorded["bound_rows"])
+
+    def test_the_window_keeps_to_its_memory(self):
+        trace = [[i * 97 % 1000 for i in range(t * 30, t * 30 + 30)] for t in range(100)]
+        write_npz(self.path("a.npz"), trace)
+        ask = lambda *more: replay(self.path("a.npz"), "-p", "lookahead", "-c", "200", *more)[0]["rows"][0]
+        free, before = ask(), None
+        self.assertGreater(free["window_mean"], 8)
+        for minibatches in (1, 2, 4, 8):
+            row = ask("--window-memory", 8 * 30 * minibatches)
+            # The minibatch that is planned next is held, too; at the end there is nothing more to announce.
+            self.assertLessEqual(row["window_mean"], minibatches - 1)
+            self.assertGreaterEqual(row["window_mean"], (minibatches - 1) * 0.8)
+            self.assertGreaterEqual(row["fetched_rows"], free["fetched_rows"])
+            self.assertLessEqual(row["fetched_rows"], before or row["remote_rows"])
+            before = row["fetched_rows"]
+
     # ---- the clock ----
 
     compute = 1  # how much longer than all else training takes
@@ -486,6 +519,26 @@ class Replay(unittest.TestCase):
         self.assertEqual(self.check_clock(folder, traces, plain, links="80Mbit,1ms", link=(1e7, 1e-3, {}),
                                           arguments=["--link-schedule", schedule], **common), fast)
 
+    def test_rows_of_a_slow_owner_are_kept(self):
+        trace = self.path("sbm.rtr")
+        self.assertEqual(run("import-trace", SBM, "-o", trace, "--owners", "0,100000,133333,166667,200000", "--rank", 0,
+                             "--row-bytes", 400)[0], 0)
+        link = lambda slow: "1Gbit,50us;1=%s;2=1Gbit,50us;3=1Gbit,50us" % slow
+        with open(self.path("middle"), "w") as file:
+            file.write("535 1 100Mbit,500us\n1070 1 1Gbit,50us\n")
+        cases = {"equal": [link("1Gbit,50us")], "slow": [link("100Mbit,500us")],
+                 "middle": [link("1Gbit,50us"), "--link-schedule", self.path("middle")]}
+        seconds = {}
+        for name, links in cases.items():
+            for cost in ("off", "measured"):
+                for row in replay(trace, "-p", "mix,lookahead", "-c", "10%", "--sample", "5ms", "--compute", "20ms",
+                                  "--owner-cost", cost, "--link", *links)[0]["rows"]:
+                    seconds[name, row["policy"], cost] = row["fetch_seconds"]
+        for policy in ("mix", "lookahead"):
+            self.assertLessEqual(abs(seconds["equal", policy, "measured"] / seconds["equal", policy, "off"] - 1), 0.005)
+            for name in ("slow", "middle"):
+                self.assertLessEqual(seconds[name, policy, "measured"], 0.75 * seconds[name, policy, "off"], (name, policy))
+
     def test_epochs_and_told_times(self):
         (trace,), _, (halo,) = self.made(minibatches=20)
         write_rtr(self.path("a.rtr"), trace, halo=halo, steps_per_epoch=5, epochs=4, row_bytes=100)
@@ -535,6 +588,22 @@ class Replay(unittest.TestCase):
         row = replay(*arguments, "-d", f"fixed:{every}@100s", "--fallback", "never")[0]["rows"][0]
         self.assertEqual(row["replaced"], 0)
         self.assertEqual(row["fetched_rows"], row["remote_rows"])
+
+    def test_an_agent_that_is_not_there_costs_its_latency_and_no_more(self):
+        (trace,), _, (halo,) = self.made(minibatches=48)
+        write_rtr(self.path("a.rtr"), trace, halo=halo, row_bytes=100)
+        arguments = [self.path("a.rtr"), "-p", "score", "-d", "gain,llm", "--mode", "sync", "--model", self.path("none.gguf"),
+                     "--period", 4, "--compute", "1ms", "--no-overlap", "--link", "off"]
+        rows = {row["decider"]: row for row in replay(*arguments, "--decision-latency", "250ms")[0]["rows"]}
+        gain, llm = rows["gain"], rows["llm"]
+        self.assertGreater(llm["asked"], 1)
+        self.assertEqual(llm["fetched_rows"], gain["fetched_rows"])  # the fall-back rule decides
+        self.assertAlmostEqual(llm["epoch_seconds"], gain["epoch_seconds"] + 0.250 * llm["asked"], places=9)
+        with open(self.path("decisions.jsonl"), "w") as file:
+            file.write('{"number": 0, "latency_ms": 500}\n{"number": 1, "latency_ms": 0}\n{"number": 2, "latency_ms": 30.5}\n')
+        rows = {row["decider"]: row for row in replay(*arguments, "--latencies", self.path("decisions.jsonl"))[0]["rows"]}
+        spent = sum(itertools.islice(itertools.cycle((0.5, 0.0305)), rows["llm"]["asked"]))
+        self.assertAlmostEqual(rows["llm"]["epoch_seconds"], gain["epoch_seconds"] + spent, places=9)
 
     def test_deciders_only_where_there_is_something_to_decide(self):
         (trace,), _, (halo,) = self.made()
