@@ -80,6 +80,19 @@ static rudder_status_t report_read(const char *path, report_input_t *input, rudd
     return RUDDER_OK;
 }
 
+/* One recorded run is enough for all that trained on the same minibatches. */
+static rudder_status_t report_share_bounds(report_input_t *input, rudder_error_t *error)
+{
+    for (int32_t i = 0; i < input->n_runs; i++) {
+        for (int32_t j = 0; j < input->n_runs; j++) {
+            if (i != j) {
+                RUDDER_TRY(run_find_bound(&input->run[i], &input->run[j], error));
+            }
+        }
+    }
+    return RUDDER_OK;
+}
+
 static void report_free(report_input_t *input)
 {
     while (input->n_runs > 0) {
@@ -165,6 +178,9 @@ int cli_report(int argc, char **argv)
     rudder_status_t status = RUDDER_OK;
     for (int32_t i = 0; i < n && status == RUDDER_OK; i++) {
         status = report_read(path[i], input, &error);
+    }
+    if (status == RUDDER_OK) {
+        status = report_share_bounds(input, &error);
     }
     if (status == RUDDER_OK) {
         status = options.output != NULL ? report_write(&options, input, &error)

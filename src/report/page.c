@@ -222,7 +222,7 @@ int page_figure(page_t *page, int key, const char *title, const char *note)
     }
     if (!page->grid) {
         page_settle(page);
-        fputs("<div class=\"grid\">\n", page->file);
+        fputs(page->narrow ? "<div class=\"grid narrow\">\n" : "<div class=\"grid\">\n", page->file);
         page->grid = 1;
     }
     page->figure = 1;

@@ -16,6 +16,7 @@ typedef struct page {
     int html;
     int failed; /* out of memory */
     int grid, figure, list;
+    int narrow; /* set by the caller: figures of the next grid need half of the usual width */
     int folded; /* folds around what is written; the text prints nothing inside of them */
 } page_t;
 

@@ -516,7 +516,7 @@ static rudder_status_t run_load_all(const char *directory, run_t *run, rudder_er
     RUDDER_TRY(run_load_decisions(run, error));
     run_total(run);
     run_check_lengths(run);
-    RUDDER_TRY(run_find_bound(run, error));
+    RUDDER_TRY(run_find_bound(run, run, error));
     return run_merge_series(run, error);
 }
 

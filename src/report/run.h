@@ -63,8 +63,13 @@ typedef struct run {
 rudder_status_t run_load(const char *directory, run_t *run, rudder_error_t *error);
 void run_free(run_t *run);
 
-/* What run_load() is made of: the bound from the traces in the folder, and a sentence about what is missing. */
-rudder_status_t run_find_bound(run_t *run, rudder_error_t *error);
+/*
+ * The bound of a run of which it is not known, from the traces in the folder of `recorded`: the run itself, or another that
+ * trained on the same minibatches; otherwise nothing is done. run_load() has looked into the run's own folder. Errors: DATA,
+ * IO, MEMORY.
+ */
+rudder_status_t run_find_bound(run_t *run, const run_t *recorded, rudder_error_t *error);
+/* Adds a sentence about what is missing; those that do not fit are left out. */
 void run_note(run_t *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Rows fetched, start content included. */

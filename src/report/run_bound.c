@@ -35,6 +35,9 @@ static rudder_status_t bound_of_rank(run_t *run, run_rank_t *rank, const char *p
         rank->bound = fetched;
         for (int64_t t = 0; t < trace.n_minibatches; t++) {
             series_add(rank->series, t, SERIES_BOUND, each[t]);
+            if (run->mean != NULL) { /* else it is summed up later */
+                series_add(run->mean, t, SERIES_BOUND, each[t]);
+            }
         }
     } else if (status == RUDDER_OK) {
         run_note(run,
@@ -47,20 +50,42 @@ static rudder_status_t bound_of_rank(run_t *run, run_rank_t *rank, const char *p
     return status;
 }
 
-rudder_status_t run_find_bound(run_t *run, rudder_error_t *error)
+/* Whether both asked for as many remote rows in every bin of every rank: then they trained on the same minibatches. */
+static int bound_same_minibatches(const run_t *a, const run_t *b)
+{
+    if (a->n_ranks != b->n_ranks) {
+        return 0;
+    }
+    for (int32_t r = 0; r < a->n_ranks; r++) {
+        const series_t *x = a->rank[r].series, *y = b->rank[r].series;
+        if (x == NULL || y == NULL || x->end != y->end || x->width != y->width ||
+            memcmp(x->sum[SERIES_REMOTE], y->sum[SERIES_REMOTE], sizeof x->sum[SERIES_REMOTE]) != 0) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+rudder_status_t run_find_bound(run_t *run, const run_t *recorded, rudder_error_t *error)
 {
     int64_t sum = 0;
     int32_t n = 0;
+    if (run->bound >= 0 || run->capacity == 0 || !bound_same_minibatches(run, recorded)) {
+        return RUDDER_OK;
+    }
     for (int32_t r = 0; r < run->n_ranks; r++) {
         run_rank_t *rank = &run->rank[r];
         char name[64], path[FILES_MAX_PATH];
         snprintf(name, sizeof name, "trace.rank%" PRId32 ".rtr", r);
-        if (!rank->has_steps || !rank->has_detail || !(rank->capacity >= 0 && rank->capacity < 0x1p53) ||
-            !files_exist(run->path, name)) {
+        if (rank->bound >= 0 || !(rank->capacity >= 0 && rank->capacity < 0x1p53) ||
+            !files_exist(recorded->path, name)) {
             continue;
         }
-        RUDDER_TRY(files_join(run->path, name, path, error));
+        RUDDER_TRY(files_join(recorded->path, name, path, error));
         log_progress(r, run->n_ranks, "%s: bound of rank %" PRId32, run->label, r);
+        if (!bound_fits(rank->steps.remote) && run != recorded) {
+            continue; /* it is told of the recorded one */
+        }
         if (!bound_fits(rank->steps.remote)) {
             run_note(run,
                      "The bound of rank %" PRId32 " is left out: it takes more than half of this machine's memory. ",
@@ -68,9 +93,12 @@ rudder_status_t run_find_bound(run_t *run, rudder_error_t *error)
             continue;
         }
         RUDDER_TRY(bound_of_rank(run, rank, path, error));
-        sum += rank->bound;
-        n += rank->bound >= 0;
+    }
+    for (int32_t r = 0; r < run->n_ranks; r++) {
+        n += run->rank[r].bound >= 0;
+        sum += run->rank[r].bound;
     }
     run->bound = n == run->n_ranks ? sum : -1;
+    log_progress_end();
     return RUDDER_OK;
 }

@@ -323,7 +323,8 @@ static void runs_rows_table(page_t *page, const runs_t *runs)
               "the buffer. saved: "
               "remote rows that were not fetched.%s",
               bound ? " bound: what the best possible buffer of that size would save; reached: saved of that."
-                    : " The bound is known where a run recorded its trace (rudder train --record).");
+                    : " The bound is known where one of the runs on the same minibatches recorded its trace (rudder "
+                      "train --record).");
 }
 
 static void runs_results_table(page_t *page, const runs_t *runs)
@@ -363,7 +364,9 @@ static void runs_results_table(page_t *page, const runs_t *runs)
     page_text(page,
               "epoch s: mean seconds of an epoch without evaluation, and the range over the epochs. loss, valid and "
               "test: mean "
-              "training loss and accuracies after the last epoch.%s",
+              "training loss and accuracies after the last epoch. Times are of one run each: other work on the machine "
+              "shows in "
+              "them.%s",
               decisions ? " asked, applied, replaced: decisions." : "");
 }
 
@@ -466,7 +469,7 @@ static void runs_window_cell(table_t *table, const run_t *run)
         n += !isnan(run->rank[r].window_mean);
         most = fmax(most, run->rank[r].window_max);
     }
-    if (n == 0) {
+    if (n == 0 || most == 0) {
         table_cell(table, "-");
     } else if (isnan(most)) {
         table_cell(table, "%.1f", mean / n);

@@ -99,7 +99,7 @@ static void courses_rows_of(page_t *page, const runs_t *runs, int i)
                              .areas = areas,
                              .area_x = l->x,
                              .n_area_x = n,
-                             .n_lines = run->bound >= 0 && run->capacity > 0 ? 2 : 1,
+                             .n_lines = run->bound >= 0 ? 2 : 1,
                              .lines = lines,
                              .n_marks = courses_marks(run, x, marks),
                              .marks = marks,
@@ -189,10 +189,11 @@ static int64_t courses_fill(const run_t *run, courses_kind_t kind, runs_line_t *
     return n;
 }
 
-static int courses_known(const runs_line_t *line, int64_t n)
+/* Whether there is something to draw; a window that is never open is nothing. */
+static int courses_known(const runs_line_t *line, int64_t n, courses_kind_t kind)
 {
     for (int64_t i = 0; i < n; i++) {
-        if (!isnan(line->y[i])) {
+        if (!isnan(line->y[i]) && (kind != COURSES_WINDOW || line->y[i] > 0)) {
             return 1;
         }
     }
@@ -230,7 +231,7 @@ static int32_t courses_add_bounds(const runs_t *runs, int first, int last, runs_
     int32_t n = 0;
     for (int i = first; i < last; i++) {
         const run_t *run = &runs->run[i];
-        int known = run->bound < 0 || run->capacity == 0;
+        int known = run->bound < 0;
         for (int j = first; j < i; j++) {
             known |= runs->run[j].bound == run->bound && runs->run[j].rows.remote == run->rows.remote;
         }
@@ -258,7 +259,7 @@ static void courses_draw(page_t *page, const runs_t *runs, const courses_chart_t
     for (int i = first; i < (same ? first + 1 : last); i++) {
         runs_line_t *line = &runs->line[i - first];
         const int64_t n_points = courses_fill(&runs->run[i], chart->kind, line);
-        if (courses_known(line, n_points)) {
+        if (courses_known(line, n_points, chart->kind)) {
             lines[n] = (svg_line_t){.name = same ? "all runs: the same numbers" : runs->short_name[i],
                                     .style = i,
                                     .n = n_points,

@@ -170,7 +170,7 @@ void runs_times(page_t *page, const runs_t *runs)
 
 /* ---- traffic ---- */
 
-/* value[n * n] in one unit for all: row is the receiver. 0: the run does not tell. */
+/* value[n * n]: row is the receiver. 0: the run does not tell. */
 static int traffic_matrix(const run_t *run, double *value)
 {
     for (int32_t r = 0; r < run->n_ranks; r++) {
@@ -183,24 +183,34 @@ static int traffic_matrix(const run_t *run, double *value)
     return 1;
 }
 
-/* Divides by a power of 1000 so that the largest has one to three digits before the point. */
-static const char *traffic_scale(double *value, int64_t n, int *decimals)
+/* One unit and one scale of colours for the matrices of all runs. */
+typedef struct traffic_scale {
+    const char *unit;
+    double divide, most; /* most: of a cell, in units */
+    int decimals;
+} traffic_scale_t;
+
+static traffic_scale_t traffic_scale(const runs_t *runs)
 {
     static const char *const units[] = {"B", "kB", "MB", "GB", "TB", "PB"};
-    double most = 0, divide = 1;
+    traffic_scale_t scale = {units[0], 1, 0, 0};
     size_t unit = 0;
-    for (int64_t i = 0; i < n; i++) {
-        most = fmax(most, value[i]);
+    for (int i = 0; i < runs->n; i++) {
+        for (int32_t r = 0; r < runs->run[i].n_ranks; r++) {
+            const double *row = runs->run[i].rank[r].traffic_in_by_rank;
+            for (int32_t c = 0; row != NULL && c < runs->run[i].n_ranks; c++) {
+                scale.most = fmax(scale.most, row[c]);
+            }
+        }
     }
-    while (most / divide >= 1000 && unit + 1 < sizeof units / sizeof *units) {
-        divide *= 1000;
+    while (scale.most / scale.divide >= 1000 && unit + 1 < sizeof units / sizeof *units) {
+        scale.divide *= 1000;
         unit++;
     }
-    for (int64_t i = 0; i < n; i++) {
-        value[i] /= divide;
-    }
-    *decimals = unit == 0 || most / divide >= 100 ? 0 : 1;
-    return units[unit];
+    scale.unit = units[unit];
+    scale.most /= scale.divide;
+    scale.decimals = unit == 0 || scale.most >= 100 ? 0 : 1;
+    return scale;
 }
 
 static void traffic_text(page_t *page, const run_t *run, const char *title, const double *value, int decimals)
@@ -228,25 +238,31 @@ static void traffic_text(page_t *page, const run_t *run, const char *title, cons
     page_table(page, table, PAGE_PLAIN);
 }
 
-static void traffic_of(page_t *page, const runs_t *runs, int i, double *value)
+static void traffic_of(page_t *page, const runs_t *runs, int i, const traffic_scale_t *scale, double *value)
 {
     const run_t *run = &runs->run[i];
+    const int32_t n = run->n_ranks;
     char title[160];
-    int decimals;
-    const char *unit = traffic_scale(value, (int64_t)run->n_ranks * run->n_ranks, &decimals);
+    for (int64_t c = 0; c < (int64_t)n * n; c++) {
+        value[c] /= scale->divide;
+    }
     if (!page->html) {
-        snprintf(title, sizeof title, "%s, %s", runs->name[i], unit);
-        traffic_text(page, run, title, value, decimals);
+        snprintf(title, sizeof title, "%s, %s", runs->name[i], scale->unit);
+        traffic_text(page, run, title, value, scale->decimals);
         return;
     }
-    snprintf(title, sizeof title, "%s (%s)", run->label, unit);
-    if (run->n_ranks > SVG_MAX_RANKS) {
+    snprintf(title, sizeof title, "%s (%s)", run->label, scale->unit);
+    if (n > SVG_MAX_RANKS) {
         page_text(page, "%s: a matrix of %d ranks is too large to be drawn; summary.json has it.", runs->name[i],
-                  (int)run->n_ranks);
-    } else if (page_figure(page, i, title, "Received by each rank from each rank over the whole run.")) {
-        svg_heat(title, value, run->n_ranks, decimals, page->file);
+                  (int)n);
+        return;
+    }
+    page->narrow = svg_heat_width(value, n, scale->decimals) <= 300;
+    if (page_figure(page, i, title, "Received by each rank from each rank.")) {
+        svg_heat(title, value, n, scale->most, scale->decimals, page->file);
         page_end_figure(page);
     }
+    page->narrow = 0;
 }
 
 static void traffic_totals(page_t *page, const runs_t *runs)
@@ -284,6 +300,7 @@ static void traffic_totals(page_t *page, const runs_t *runs)
 
 void runs_traffic(page_t *page, const runs_t *runs)
 {
+    const traffic_scale_t scale = traffic_scale(runs);
     page_section(page, "Traffic");
     traffic_totals(page, runs);
     page_text(
@@ -297,7 +314,7 @@ void runs_traffic(page_t *page, const runs_t *runs)
             return;
         }
         if (n > 1 && traffic_matrix(&runs->run[i], value)) {
-            traffic_of(page, runs, i, value);
+            traffic_of(page, runs, i, &scale, value);
         }
         free(value);
     }

@@ -48,6 +48,7 @@ static const char *const page_style[] = {
     "@media(max-width:1000px){table{font-size:12px}th,td{padding:5px}td.gap,th.gap{padding-left:12px}}",
 
     ".grid{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,640px),1fr));gap:16px;margin-bottom:14px}",
+    ".narrow{grid-template-columns:repeat(auto-fill,minmax(min(100%,330px),1fr))}",
     "figure{margin:0;padding:14px 14px 10px;background:var(--card);border:1px solid var(--line);border-radius:8px;"
         "overflow-x:auto}",
     "figcaption{font-weight:600;margin-bottom:2px;overflow-wrap:anywhere}",

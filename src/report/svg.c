@@ -551,20 +551,29 @@ static void svg_heat_row(const double *value, int32_t n, double most, int decima
     }
 }
 
-void svg_heat(const char *title, const double *value, int32_t n, int decimals, FILE *file)
+/* "to 3 from 0", in the corner. */
+static const char svg_corner[] = "to ↓  from →";
+
+static double svg_heat_left(void)
 {
-    static const char corner[] = "to \u2193  from \u2192";
-    char text[16];
-    double most = 0;
+    return svg_text_width(svg_corner) + 8;
+}
+
+double svg_heat_width(const double *value, int32_t n, int decimals)
+{
     int numbers;
-    const double left = svg_text_width(corner) + 8, top = 22;
+    return svg_heat_left() + n * svg_heat_cell(value, n, decimals, svg_heat_left(), &numbers) + 12;
+}
+
+void svg_heat(const char *title, const double *value, int32_t n, double most, int decimals, FILE *file)
+{
+    char text[16];
+    int numbers;
+    const double left = svg_heat_left(), top = 22;
     const double cell = svg_heat_cell(value, n, decimals, left, &numbers), height = numbers ? 26 : cell;
     const int32_t every = (int32_t)ceil(26 / cell); /* ranks that are named, so that the numbers stand apart */
-    for (int32_t i = 0; i < n * n; i++) {
-        most = fmax(most, value[i]);
-    }
-    svg_begin(title, left + n * cell + 12, top + n * height + 8, file);
-    svg_text(2, 14, "t label", corner, file);
+    svg_begin(title, svg_heat_width(value, n, decimals), top + n * height + 8, file);
+    svg_text(2, 14, "t label", svg_corner, file);
     for (int32_t i = 0; i < n; i++) {
         if (i % every == 0) {
             snprintf(text, sizeof text, "%d", (int)i);

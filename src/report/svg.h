@@ -77,9 +77,11 @@ void svg_bars(const svg_bars_t *bars, FILE *file);
 void svg_bars_legend(const svg_bars_t *bars, FILE *file);
 
 /*
- * value[n * n]: to rank (down) from rank (across), at most SVG_MAX_RANKS ranks. Numbers with `decimals` stand in the cells
+ * value[n * n], most: the value of the strongest colour. To rank (down) from rank (across), at most SVG_MAX_RANKS ranks. Numbers with `decimals` stand in the cells
  * where there is room for all.
  */
-void svg_heat(const char *title, const double *value, int32_t n, int decimals, FILE *file);
+void svg_heat(const char *title, const double *value, int32_t n, double most, int decimals, FILE *file);
+/* Its width in pixels. */
+double svg_heat_width(const double *value, int32_t n, int decimals);
 
 #endif

@@ -231,7 +231,7 @@ static void bars_and_heat_of_any_numbers_stay_in_their_frame(void **state)
             matrix[i] = i == 3 ? NAN : (double)(draw(&random) % 1000);
         }
         draw_begin(&drawn);
-        svg_heat("t", matrix, n, round % 3, drawn.file);
+        svg_heat("t", matrix, n, 999, round % 3, drawn.file);
         check_frame(&drawn);
     }
 }
