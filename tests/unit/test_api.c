@@ -2,6 +2,7 @@
  * The public functions from outside: what they refuse and how they say it, memory that is what was stated, every failure
  * of an allocation, forked children, statistics read while another thread plans.
  */
+#include <math.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -91,6 +92,18 @@ static void test_names(void **state)
     refused(&config, RUDDER_E_NAME, "did you mean \"gain\"");
     config = configure("score", "fixed:0");
     refused(&config, RUDDER_E_ARGUMENT, "fixed:0");
+    config = configure("lookahed:4", NULL);
+    refused(&config, RUDDER_E_NAME, "expected none, static, lru, lfu, sieve, score, mix or lookahead");
+    config = configure("lookahead:0", NULL);
+    refused(&config, RUDDER_E_ARGUMENT, "policy \"lookahead:0\": minibatches to look ahead: expected an integer");
+    config = configure("lookahead:4x", NULL);
+    refused(&config, RUDDER_E_ARGUMENT, "found \"4x\"");
+    config = configure("lookahead:", NULL);
+    refused(&config, RUDDER_E_ARGUMENT, "found \"\"");
+    config = configure("lfu:4", NULL);
+    refused(&config, RUDDER_E_NAME, "policy \"lfu:4\"");
+    config = configure("lookahead:4", NULL);
+    rudder_close(open_or_fail(&config), 0);
     config = configure("score", NULL);
     config.start = "degre";
     refused(&config, RUDDER_E_NAME, "did you mean \"degree\"");
@@ -104,10 +117,10 @@ static void test_names(void **state)
 
 static void test_combinations(void **state)
 {
-    static const char *const policies[] = {"none", "static", "lfu"}, *const deciders[] = {"once", "fixed:4", "gain",
-                                                                                          "llm"};
+    static const char *const policies[] = {"none", "static", "lru", "lfu", "sieve", "mix", "lookahead"};
+    static const char *const deciders[] = {"once", "fixed:4", "gain", "llm"};
     (void)state;
-    for (int p = 0; p < 3; p++) {
+    for (int p = 0; p < 7; p++) {
         for (int d = 0; d < 4; d++) {
             const rudder_config_t config = configure(policies[p], deciders[d]);
             refused(&config, RUDDER_E_UNSUPPORTED, "has no replacement to decide; --decider works with score");
@@ -159,6 +172,11 @@ static void test_arguments(void **state)
     TYPE_REFUSED_WITH(max_tracked, -1, "max_tracked");
     TYPE_REFUSED_WITH(owned_begin, 2000, "owned");
     TYPE_REFUSED_WITH(halo, NULL, "halo");
+    TYPE_REFUSED_WITH(max_announced, -1, "max_announced");
+    TYPE_REFUSED_WITH(max_announced, (int64_t)1 << 40, "max_announced");
+    REFUSED_WITH(n_owners, -1, "n_owners");
+    REFUSED_WITH(n_owners, 3, "owner_offset of type 0: expected 4 ascending ids, found NULL");
+    REFUSED_WITH(owner_cost, RUDDER_OWNER_COST_MEASURED, "owner_cost");
 #undef REFUSED_WITH
 #undef TYPE_REFUSED_WITH
     rudder_t *handle = NULL;
@@ -171,6 +189,99 @@ static void test_arguments(void **state)
     halo[3] = 1003;
     assert_int_equal(rudder_open(NULL, &handle, &error), RUDDER_E_ARGUMENT);
     assert_int_equal(rudder_open(&config, NULL, NULL), RUDDER_E_ARGUMENT);
+}
+
+/* What owners are and what their rows cost. */
+static void test_owners(void **state)
+{
+    const int64_t offset[] = {0, 1000, 1030, 1060}, descent[] = {0, 1000, 900, 1060};
+    const double cost[] = {1, 10, 2}, zero[] = {1, 0, 2}, wrong[] = {1, NAN, 2}, endless[] = {1, 2, INFINITY};
+    const double *const refused_costs[] = {NULL, zero, wrong, endless};
+    rudder_type_config_t type = types[0];
+    rudder_config_t config = configure("lookahead", NULL);
+    (void)state;
+    config.types = &type;
+    config.n_owners = 3;
+    type.owner_offset = descent;
+    refused(&config, RUDDER_E_ARGUMENT, "owner_offset of type 0: expected 4 ascending ids, found a descent");
+    type.owner_offset = offset;
+    config.owner_cost = RUDDER_OWNER_COST_GIVEN;
+    for (int i = 0; i < 4; i++) {
+        config.owner_row_cost = refused_costs[i];
+        refused(&config, RUDDER_E_ARGUMENT, "owner_row_cost[");
+    }
+    config.owner_row_cost = cost;
+    rudder_t *handle = open_or_fail(&config);
+    assert_int_equal(rudder_report_fetch(handle, 2, 10, .5), RUDDER_OK);
+    assert_int_equal(rudder_report_fetch(handle, 2, 0, 0), RUDDER_OK);
+    assert_int_equal(rudder_report_fetch(handle, -1, 10, .5), RUDDER_E_ARGUMENT);
+    assert_int_equal(rudder_report_fetch(handle, 3, 10, .5), RUDDER_E_ARGUMENT);
+    assert_int_equal(rudder_report_fetch(handle, 0, -1, .5), RUDDER_E_ARGUMENT);
+    assert_int_equal(rudder_report_fetch(handle, 0, 1, -.5), RUDDER_E_ARGUMENT);
+    assert_int_equal(rudder_report_fetch(handle, 0, 1, NAN), RUDDER_E_ARGUMENT);
+    assert_int_equal(rudder_report_fetch(handle, 0, 1, INFINITY), RUDDER_E_ARGUMENT);
+    assert_int_equal(rudder_report_fetch(NULL, 0, 1, 1), RUDDER_E_ARGUMENT);
+    rudder_close(handle, 0);
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* The ids of the start content, in ascending order; their number. */
+static int64_t start_content(const rudder_config_t *config, int64_t *ids)
+{
+    const int64_t *fetch;
+    int64_t n_miss, n_fill;
+    rudder_plan_t *plan;
+    rudder_t *handle = open_or_fail(config);
+    assert_int_equal(rudder_plan_start(handle, 0, &plan, NULL), RUDDER_OK);
+    rudder_plan_fetch(plan, &fetch, &n_miss, &n_fill);
+    memcpy(ids, fetch, (size_t)n_fill * sizeof *ids);
+    qsort(ids, (size_t)n_fill, sizeof *ids, compare_ids);
+    rudder_close(handle, 0);
+    return n_fill;
+}
+
+/* The highest weights enter, lower ids first among equals; with every policy alike, whatever it tracks beforehand. */
+static void test_start_by_weights(void **state)
+{
+    static const char *const policies[] = {"static", "lfu", "mix", "lookahead"};
+    double weight[HALO];
+    (void)state;
+    for (int p = 0; p < 4; p++) {
+        rudder_type_config_t type = types[0];
+        rudder_config_t config = configure(policies[p], NULL);
+        int64_t ids[HALO];
+        config.types = &type;
+        config.start = "weights";
+        refused(&config, RUDDER_E_ARGUMENT, "start_weight: expected 60 weights");
+        for (int i = 0; i < HALO; i++) {
+            weight[i] = i % 7 == 3 ? 1e-300 * (1 + i) : i == 50 ? INFINITY : i == 51 ? 1e300 : 1e-310;
+        }
+        type.start_weight = weight;
+        type.max_tracked = 5;
+        assert_int_equal(start_content(&config, ids), 10);
+        const int64_t expected[] = {1010, 1017, 1024, 1031, 1038, 1045, 1050, 1051, 1052, 1059};
+        for (int i = 0; i < 10; i++) {
+            assert_int_equal(ids[i], expected[i]);
+        }
+        for (int i = 0; i < HALO; i++) {
+            weight[i] = i == 7 || i == 40 ? 1 : -0.0; /* without a weight nothing is loaded */
+        }
+        assert_int_equal(start_content(&config, ids), 2);
+        assert_true(ids[0] == 1007 && ids[1] == 1040);
+        weight[20] = -1;
+        rudder_t *handle = NULL;
+        rudder_error_t error;
+        assert_int_equal(rudder_open(&config, &handle, &error), RUDDER_E_ARGUMENT);
+        assert_non_null(strstr(error.text, "start_weight[20]"));
+        weight[20] = NAN;
+        assert_int_equal(rudder_open(&config, &handle, &error), RUDDER_E_ARGUMENT);
+        assert_non_null(strstr(error.text, "start_weight[20]"));
+    }
 }
 
 /* A configuration of a program that was compiled against an older or a newer header. */
@@ -260,6 +371,73 @@ static void test_order(void **state)
     rudder_close(other, 0);
 }
 
+/* What a policy that looks ahead keeps: in ascending order, as much as there is room for, whatever is planned. */
+static void test_look_ahead(void **state)
+{
+    int64_t ids[40];
+    rudder_plan_t *plan;
+    rudder_stats_t stats;
+    rudder_error_t error;
+    rudder_type_config_t type = types[0];
+    rudder_config_t config = configure("lookahead:3", NULL);
+    char rows[40 * ROW], out[MAX_IDS * ROW];
+    (void)state;
+    memset(rows, 0, sizeof rows);
+    for (int i = 0; i < 40; i++) {
+        ids[i] = ((int64_t)1 << 40) + i;
+    }
+    type.max_announced = 100;
+    config.types = &type;
+    rudder_t *handle = open_or_fail(&config);
+    assert_int_equal(rudder_announce_wanted(handle, 0), 1);
+    assert_int_equal(rudder_announce_wanted(handle, 1), 0);
+    assert_int_equal(rudder_announce_wanted(NULL, 0), 0);
+    assert_int_equal(rudder_announce(handle, 0, 0, ids, 10, &error), RUDDER_OK);
+    assert_int_equal(rudder_announce(handle, 0, 0, ids, 10, &error), RUDDER_E_ARGUMENT); /* twice */
+    assert_int_equal(rudder_announce(handle, 3, 0, ids, 40, &error), RUDDER_OK);         /* more than max_ids */
+    assert_int_equal(rudder_announce(handle, 2, 0, ids, 1, &error), RUDDER_E_ARGUMENT);
+    assert_non_null(strstr(error.text, "expected 4 or later, found 2"));
+    assert_int_equal(rudder_announce_wanted(handle, 0), 1); /* 1 and 2 are missing, but it knows one of three */
+    assert_int_equal(rudder_announce(handle, 4, 0, NULL, 0, &error), RUDDER_OK);
+    assert_int_equal(rudder_announce(handle, 5, 0, ids, 40, &error), RUDDER_OK);
+    assert_int_equal(rudder_announce_wanted(handle, 0), 0); /* three after the next one */
+    assert_int_equal(rudder_announce(handle, 6, 0, ids, 11, &error), RUDDER_E_AGAIN);
+    assert_non_null(strstr(error.text, "expected room for 11 more, found 90 in 4 minibatches to come"));
+    assert_int_equal(rudder_announce(handle, 6, 0, ids, 10, &error), RUDDER_OK);
+    rudder_stats_get(handle, &stats, sizeof stats);
+    assert_int_equal(stats.window, 5);
+    assert_int_equal(stats.announced_minibatches, 5);
+    for (int t = 0; t < 7; t++) { /* 1 and 2 come unannounced, 3 with fewer ids, 5 with others */
+        const int64_t n = t == 4 ? 0 : 10;
+        assert_int_equal(rudder_plan_begin(handle, 0, ids + (t == 5 ? 20 : 0), n, &plan, &error), RUDDER_OK);
+        assert_int_equal(rudder_complete(handle, plan, rows, ROW, out, &error), RUDDER_OK);
+        rudder_stats_get(handle, &stats, sizeof stats);
+        assert_int_equal(stats.window, t < 3 ? 4 : 6 - t);
+    }
+    assert_int_equal(rudder_announce(handle, 6, 0, ids, 1, &error), RUDDER_E_ARGUMENT); /* planned */
+    assert_int_equal(rudder_announce(handle, 7, 0, ids, 40, &error), RUDDER_OK);
+    rudder_close(handle, 0);
+}
+
+/* Minibatches without ids take no room for ids, but are not kept without end either. */
+static void test_empty_announcements(void **state)
+{
+    rudder_config_t config = configure("lookahead", NULL);
+    rudder_type_config_t type = types[0];
+    (void)state;
+    type.max_announced = 8;
+    config.types = &type;
+    rudder_t *handle = open_or_fail(&config);
+    int64_t seq = 0;
+    while (rudder_announce(handle, seq, 0, NULL, 0, NULL) == RUDDER_OK) {
+        seq++;
+        assert_true(seq < 2000);
+    }
+    assert_true(seq >= 1024);
+    assert_int_equal(rudder_announce(handle, seq, 0, NULL, 0, NULL), RUDDER_E_AGAIN);
+    rudder_close(handle, 0);
+}
+
 static void test_announce(void **state)
 {
     const int64_t ids[] = {1001, 1002}, owned[] = {5};
@@ -324,6 +502,9 @@ static void use(rudder_t *handle, int32_t n_types, int minibatches)
                 random = random * 6364136223846793005u + 1442695040888963407u;
                 ids[i] = 1000 + (int64_t)((random >> 33) % 100);
             }
+            if (m % 5 != 0) {
+                assert_int_equal(rudder_announce(handle, m, t, ids, MAX_IDS, NULL), RUDDER_OK);
+            }
             assert_int_equal(rudder_plan_begin(handle, t, ids, MAX_IDS, &plan, NULL), RUDDER_OK);
             rudder_plan_fetch(plan, &fetch, &n_miss, &n_fill);
             assert_int_equal(rudder_complete(handle, plan, rows, ROW, out, NULL), RUDDER_OK);
@@ -336,10 +517,12 @@ static void use(rudder_t *handle, int32_t n_types, int minibatches)
 
 static void test_memory_is_what_was_stated(void **state)
 {
-    static const char *const policies[] = {"none", "static", "score", "score", "score", "lfu", "score"};
-    static const char *const deciders[] = {NULL, NULL, "once", "fixed:3", "gain", NULL, "never"};
+    static const char *const policies[] = {"none",  "static", "score", "score", "score",    "lfu",
+                                           "score", "lru",    "sieve", "mix",   "lookahead"};
+    static const char *const deciders[] = {NULL,    NULL, "once", "fixed:3", "gain", NULL,
+                                           "never", NULL, NULL,   NULL,      NULL};
     (void)state;
-    for (int i = 0; i < 7; i++) {
+    for (int i = 0; i < 11; i++) {
         for (int32_t n_types = 1; n_types <= 2; n_types++) {
             for (int own_rows = 0; own_rows < 2; own_rows++) {
                 counted_t counted = {.fail_at = -1}, rows = {.fail_at = -1};
@@ -506,6 +689,10 @@ int main(void)
                                        cmocka_unit_test(test_wrong_ids),
                                        cmocka_unit_test(test_order),
                                        cmocka_unit_test(test_announce),
+                                       cmocka_unit_test(test_look_ahead),
+                                       cmocka_unit_test(test_empty_announcements),
+                                       cmocka_unit_test(test_owners),
+                                       cmocka_unit_test(test_start_by_weights),
                                        cmocka_unit_test(test_memory_is_what_was_stated),
                                        cmocka_unit_test(test_every_allocation_may_fail),
                                        cmocka_unit_test(test_huge_sizes),

@@ -399,6 +399,94 @@ static void test_wild(void **state)
     }
 }
 
+/* ---- One that looks ahead ---------------------------------------------------------------------------------------- */
+
+static struct {
+    int64_t minibatch, n;
+    int32_t node[MAX_IDS];
+    const rudder_nodes_t *nodes;
+} watcher;
+
+static rudder_status_t watcher_open(void *self, const rudder_policy_setup_t *setup)
+{
+    (void)self;
+    watcher.nodes = setup->nodes;
+    assert_int_equal(setup->max_announced, 16 * 2 + 2 * MAX_IDS); /* of two slots */
+    assert_int_equal(setup->max_plans, 8);
+    assert_int_equal(setup->cost_classes, 1);
+    return RUDDER_OK;
+}
+
+static void watcher_misses(void *self, rudder_nodes_t *nodes, const int32_t *node, int64_t n)
+{
+    (void)self;
+    for (int64_t i = 0; i < n; i++) {
+        ++*(int64_t *)rudder_node_state(nodes, node[i]);
+        assert_true(rudder_node_cost(nodes, node[i]) == 1);
+    }
+}
+
+static void watcher_announced(void *self, rudder_nodes_t *nodes, int64_t minibatch, const int32_t *node, int64_t n)
+{
+    (void)self, (void)nodes;
+    watcher.minibatch = minibatch;
+    watcher.n = n;
+    memcpy(watcher.node, node, (size_t)n * sizeof *node);
+}
+
+static int watcher_wants(void *self, const rudder_nodes_t *nodes)
+{
+    (void)self;
+    return rudder_nodes_minibatch(nodes) == 1;
+}
+
+static const rudder_policy_t watcher_policy = {.size = sizeof(rudder_policy_t),
+                                               .name = "watcher",
+                                               .state_bytes = 8,
+                                               .open = watcher_open,
+                                               .misses = watcher_misses,
+                                               .announced = watcher_announced,
+                                               .wants = watcher_wants};
+
+static void check_watched(int64_t first_state)
+{
+    for (int32_t node = 0; node < 4; node++) {
+        assert_int_equal(rudder_node_id(watcher.nodes, node), 1 + node);
+        assert_int_equal(*(int64_t *)rudder_node_state(watcher.nodes, node), node < 2 ? first_state : 0);
+    }
+}
+
+/* A plan tracks 1 and 2, an announcement 3 and 4; the plan is taken back: all four stay, as if never asked for. */
+static void test_announcement_outlives_an_abort(void **state)
+{
+    const int64_t ids[] = {1, 2}, ahead[] = {3, 2, 4, 3}, later[] = {5, 6};
+    (void)state;
+    rudder_t *handle = open_with(&watcher_policy, 2, NULL);
+    rudder_plan_t *plan, *second;
+    for (int again = 0; again < 2; again++) {
+        assert_int_equal(rudder_plan_begin(handle, 0, ids, 2, &plan, NULL), RUDDER_OK);
+        assert_int_equal(rudder_announce_wanted(handle, 0), 1);
+        if (again == 0) {
+            assert_int_equal(rudder_announce(handle, 1, 0, ahead, 4, NULL), RUDDER_OK);
+        }
+        assert_int_equal(rudder_nodes_count(watcher.nodes), 4);
+        check_watched(1);
+        assert_int_equal(rudder_plan_begin(handle, 0, later, 2, &second, NULL), RUDDER_OK);
+        assert_int_equal(rudder_nodes_count(watcher.nodes), 6);
+        assert_int_equal(rudder_abort(handle, second, NULL), RUDDER_OK);
+        assert_int_equal(rudder_abort(handle, plan, NULL), RUDDER_OK);
+        assert_int_equal(rudder_nodes_count(watcher.nodes), 4);
+        check_watched(0);
+        assert_int_equal(rudder_announce_wanted(handle, 0), 0);
+    }
+    assert_int_equal(watcher.minibatch, 1);
+    assert_int_equal(watcher.n, 4);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(rudder_node_id(watcher.nodes, watcher.node[i]), ahead[i]);
+    }
+    rudder_close(handle, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_row_of_an_earlier_stay),
@@ -406,6 +494,7 @@ int main(void)
                                        cmocka_unit_test(test_giving_up_an_earlier_stay),
                                        cmocka_unit_test(test_abort_brings_back_a_row_on_its_way),
                                        cmocka_unit_test(test_refusals),
-                                       cmocka_unit_test(test_wild)};
+                                       cmocka_unit_test(test_wild),
+                                       cmocka_unit_test(test_announcement_outlives_an_abort)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,6 +41,7 @@ typedef struct run {
     char messages[4][512];
     int n_messages;
     uint64_t random;
+    double now; /* of simulated time */
 } run_t;
 
 static uint64_t next_random(run_t *run, uint64_t below)
@@ -1067,6 +1068,186 @@ static void test_full_speed(void **state)
     free(run);
 }
 
+/* ---- simulated time: one second a minibatch ---- */
+
+/* Tells a latency and replaces; notes who asked and how far the run was. */
+typedef struct simulated {
+    double latency_ms; /* 0: does not tell it */
+    pthread_t asker;
+    int64_t asked[64], n_asked;
+    int prepared;
+} simulated_t;
+
+static rudder_status_t simulated_decide(void *self, const rudder_context_t *context, rudder_answer_t *answer)
+{
+    simulated_t *simulated = self;
+    simulated->asker = pthread_self();
+    simulated->asked[simulated->n_asked++] = context->minibatch;
+    answer->verdict = RUDDER_REPLACE;
+    answer->latency_ms = simulated->latency_ms;
+    return RUDDER_OK;
+}
+
+static void simulated_prepare(void *self)
+{
+    ((simulated_t *)self)->prepared++;
+}
+
+static double simulated_clock(void *context)
+{
+    return ((run_t *)context)->now;
+}
+
+static run_t *open_simulated(simulated_t *simulated, rudder_mode_t mode, int32_t deadline_ms, int32_t late_after)
+{
+    const rudder_decider_t decider = {.size = sizeof decider,
+                                      .name = "simulated",
+                                      .self = simulated,
+                                      .decide = simulated_decide,
+                                      .prepare = simulated_prepare};
+    run_t *run = new_run(&decider);
+    run->config.clock = simulated_clock;
+    run->config.mode = mode;
+    run->config.deadline_ms = deadline_ms;
+    run->config.late_after = late_after;
+    open_run(run);
+    return run;
+}
+
+static int feed_second(run_t *run)
+{
+    run->now += 1;
+    return feed(run, 10, 5, 3, 1);
+}
+
+/* Feeds up to minibatch `last`; that one replaces, and none before. */
+static void feed_until_replaced(run_t *run, int64_t last)
+{
+    while (run->t < last - 1) {
+        assert_false(feed_second(run));
+    }
+    assert_true(feed_second(run));
+}
+
+/* An answer arrives when the clock has gone on by its latency, in whatever real time. */
+static void test_simulated_latency(void **state)
+{
+    (void)state;
+    simulated_t simulated = {.latency_ms = 2500};
+    run_t *run = open_simulated(&simulated, RUDDER_ASYNC, 60000, 1000);
+    feed_until_replaced(run, 7); /* asked at 4 s, arrived at 6.5 s */
+    assert_true(pthread_equal(simulated.asker, pthread_self()));
+    assert_int_equal(simulated.prepared, 1);
+    check_sums(run, 0);
+    simulated.latency_ms = 9500; /* over two windows: no second question meanwhile */
+    feed_until_replaced(run, 18);
+    simulated.latency_ms = 1000; /* the clock says exactly that */
+    feed_until_replaced(run, 21);
+    assert_int_equal(simulated.n_asked, 3);
+    const rudder_stats_t stats = stats_of(run);
+    assert_int_equal(stats.replaced, 3);
+    check_double(stats.age_mean_minibatches, (3 + 10 + 1) / 3.);
+    check_double(stats.latency_mean_ms, 13000 / 3.);
+    close_run(run, 0);
+    assert_int_equal(run->log[0].asked_minibatch, 4);
+    assert_int_equal(run->log[0].answered_minibatch, 7);
+    assert_int_equal(run->log[1].asked_minibatch, 8);
+    assert_int_equal(run->log[1].applied_minibatch, 18);
+    check_double(run->log[1].answer.latency_ms, 9500);
+    assert_int_equal(simulated.prepared, 1);
+    free(run);
+}
+
+/* Without a latency of its own the time that the decider really took counts: far less than a second here. */
+static void test_simulated_measured(void **state)
+{
+    (void)state;
+    simulated_t simulated = {0};
+    run_t *run = open_simulated(&simulated, RUDDER_ASYNC, 60000, 1000);
+    feed_until_replaced(run, 5);
+    close_run(run, 0);
+    assert_true(run->log[0].answer.latency_ms > 0 && run->log[0].answer.latency_ms < 1000);
+    free(run);
+}
+
+/* Late by minibatches, and by the deadline: the rule decides, and until the answer arrives nobody else is asked. */
+static void test_simulated_late(void **state)
+{
+    (void)state;
+    for (int by_deadline = 0; by_deadline < 2; by_deadline++) {
+        simulated_t simulated = {.latency_ms = 10500};
+        run_t *run = open_simulated(&simulated, RUDDER_ASYNC, by_deadline ? 6000 : 60000, by_deadline ? 1000 : 6);
+        feed_until_replaced(run, 11); /* asked at minibatch 4 and 4 s */
+        assert_int_equal(stats_of(run).late, 1);
+        assert_int_equal(stats_of(run).fallback, 1);
+        feed_until_replaced(run, 12); /* a window ends, the decider is busy: the rule again */
+        assert_int_equal(stats_of(run).answered, 0);
+        simulated.latency_ms = 500;
+        while (run->t < 15) { /* it arrives at 14.5 s, and is dropped */
+            assert_false(feed_second(run));
+        }
+        assert_int_equal(stats_of(run).answered, 1);
+        feed_until_replaced(run, 17); /* asked at 16 */
+        check_sums(run, 0);
+        assert_int_equal(simulated.n_asked, 2);
+        assert_int_equal(stats_of(run).replaced, 1);
+        close_run(run, 0);
+        assert_int_equal(run->log[0].outcome.status, RUDDER_LATE);
+        free(run);
+    }
+}
+
+/* In sync mode the answer counts at once, and its latency is told: the host lets the time pass. */
+static void test_simulated_sync(void **state)
+{
+    (void)state;
+    simulated_t simulated = {.latency_ms = 3000};
+    run_t *run = open_simulated(&simulated, RUDDER_SYNC, 5000, 1000);
+    feed_until_replaced(run, 4);
+    assert_int_equal(stats_of(run).replaced, 1);
+    simulated.latency_ms = 6500; /* beyond the deadline */
+    feed_until_replaced(run, 8);
+    assert_int_equal(stats_of(run).late, 1);
+    feed_until_replaced(run, 12); /* still busy, until 14.5 s */
+    assert_int_equal(simulated.n_asked, 2);
+    assert_int_equal(stats_of(run).fallback, 2);
+    simulated.latency_ms = 1;
+    feed_until_replaced(run, 16);
+    check_sums(run, 0);
+    assert_int_equal(simulated.n_asked, 3);
+    close_run(run, 0);
+    assert_int_equal(run->log[0].applied_minibatch, 4);
+    check_double(run->log[0].answer.latency_ms, 3000);
+    free(run);
+}
+
+/* Rules answer at once in simulated time too; a run that ends before an answer arrives reports it as late. */
+static void test_simulated_ends(void **state)
+{
+    (void)state;
+    simulated_t simulated = {.latency_ms = 3000};
+    run_t *run = open_simulated(&simulated, RUDDER_ASYNC, 60000, 1000);
+    while (run->t < 5) {
+        assert_false(feed_second(run));
+    }
+    close_run(run, 0);
+    assert_int_equal(run->logged, 1);
+    assert_int_equal(run->log[0].outcome.status, RUDDER_LATE);
+    assert_int_equal(run->log[0].applied_minibatch, -1);
+    check_double(run->log[0].answer.latency_ms, 3000);
+    free(run);
+
+    const rudder_decider_t rule = {
+        .size = sizeof rule, .name = "rule", .flags = RUDDER_DECIDER_INLINE, .decide = always_replace};
+    run = new_run(&rule);
+    run->config.clock = simulated_clock;
+    open_run(run);
+    feed_until_replaced(run, 4);
+    feed_until_replaced(run, 8);
+    close_run(run, 0);
+    free(run);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1083,6 +1264,11 @@ int main(void)
         cmocka_unit_test(test_late_by_minibatches),
         cmocka_unit_test(test_sync_deadline),
         cmocka_unit_test(test_async_deadline),
+        cmocka_unit_test(test_simulated_latency),
+        cmocka_unit_test(test_simulated_measured),
+        cmocka_unit_test(test_simulated_late),
+        cmocka_unit_test(test_simulated_sync),
+        cmocka_unit_test(test_simulated_ends),
         cmocka_unit_test(test_close_in_flight),
         cmocka_unit_test(test_close_at_once),
         cmocka_unit_test(test_full_speed),
