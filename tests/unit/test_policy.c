@@ -413,7 +413,7 @@ static void test_lookahead_of_everything(void **state)
 {
     static const int64_t capacities[] = {0, 1, 7, SMALL_IDS};
     (void)state;
-    for (int round = 0; round < 2000; round++) {
+    for (int round = 0; round < 1000; round++) {
         const int n_nodes = 2 + (int)below(SMALL_IDS - 1);
         const trace_t trace = small_trace(round, (int)below(SMALL_MINIBATCHES + 1), n_nodes);
         for (int c = 0; c < 4; c++) {
