@@ -96,7 +96,7 @@ typedef struct rudder_policy {
      * wrote to the state of a node that this plan asks for is gone then, unless `restored` repairs it.
      */
     void (*announced)(void *self, rudder_nodes_t *nodes, int64_t minibatch, const int32_t *node, int64_t n);
-    /* 1 when it would help to know one more minibatch before the next is planned. NULL: never. O(1). */
+    /* 1 when it would help to know one more minibatch before the next is planned. NULL: never. O(ids of that one). */
     int (*wants)(void *self, const rudder_nodes_t *nodes);
 
     /*

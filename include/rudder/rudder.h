@@ -240,8 +240,8 @@ RUDDER_API rudder_status_t rudder_announce(rudder_t *handle, int64_t seq, int32_
 
 /*
  * 1 when the policy looks ahead and would do better if it knew one more minibatch before the next one is planned, and there
- * is room for one as large as any before: the host announces until this is 0, or until it does not want to know more. O(1)
- * but after an abort.
+ * is room for one as large as any before: the host announces until this is 0, or until it does not want to know more. O(ids
+ * of the next minibatch) but after an abort.
  */
 RUDDER_API int rudder_announce_wanted(const rudder_t *handle, int32_t type);
 

@@ -29,7 +29,7 @@ enum {
     LOOKAHEAD_BLOCK = 64,
     LOOKAHEAD_AHEAD = 12,
     /*
-     * With no number given one row in so many may have no known next use. But a buffer that has just filled is full of rows
+     * With no number given one slot in so many may be left to a guess. But a buffer that has just filled is full of rows
      * that are never used again, which no window shows: so no more minibatches are looked ahead than this times those planned.
      */
     LOOKAHEAD_UNKNOWN = 200,
@@ -66,7 +66,8 @@ typedef struct lookahead {
     double cost[COSTS_CLASSES];
     uint64_t *unknown; /* [capacity / 64]: slots with rows without a known next use */
     int64_t n_unknown;
-    bins_t inside, outside; /* some of them, and missed rows */
+    int64_t counted, rows_of_next; /* the minibatch for which rows of the next were counted; how many they are */
+    bins_t inside, outside;        /* some of them, and missed rows */
 } lookahead_t;
 
 static int64_t lookahead_looks(int64_t n_misses, int64_t n_rows)
@@ -85,7 +86,7 @@ static size_t lookahead_layout(unsigned char *self, const rudder_policy_setup_t 
     const size_t looks = (size_t)lookahead_looks(setup->max_ids, setup->capacity);
     lookahead_t *look = arena_take(&arena, 1, sizeof *look);
     const size_t classes = (size_t)setup->cost_classes;
-    lookahead_t l = {.nodes = setup->nodes, .window = setup->window, .stale = 1};
+    lookahead_t l = {.nodes = setup->nodes, .window = setup->window, .stale = 1, .counted = -1};
     l.rates = arena_take(&arena, 1, rates_memory(setup));
     l.after = arena_take(&arena, uses, sizeof *l.after);
     l.links = arena_take(&arena, slots + classes * most, sizeof *l.links);
@@ -318,6 +319,7 @@ static void lookahead_rebuild(lookahead_t *look, rudder_nodes_t *nodes)
         lookahead_state(nodes, node)->next = 0;
     }
     look->n_unknown = 0;
+    look->counted = -1;
     for (int32_t class = 0; class < look->n_classes; class ++) {
         look->farthest[class] = announced->first - 1;
     }
@@ -347,21 +349,67 @@ static void lookahead_announced(void *self, rudder_nodes_t *nodes, int64_t minib
     }
 }
 
+/* Whether the next minibatch is announced. */
+static int lookahead_knows_next(const rudder_nodes_t *nodes)
+{
+    const announced_t *announced = &nodes->announced;
+    return announced_to_come(announced) > 0 && announced_at(announced, announced->first)->minibatch == nodes->minibatch;
+}
+
+/* How many rows of the buffer the next minibatch uses: walked over once for each. */
+static int64_t lookahead_rows_of_next(lookahead_t *look, const rudder_nodes_t *nodes)
+{
+    const announced_t *announced = &nodes->announced;
+    const lookahead_use_t use = (lookahead_use_t)(announced->first % announced->most) + 1;
+    if (look->counted == nodes->minibatch) {
+        return look->rows_of_next;
+    }
+    look->counted = nodes->minibatch;
+    look->rows_of_next = 0;
+    for (int32_t class = 0; class < look->n_classes; class ++) {
+        const int32_t list = lookahead_list(nodes, class, use);
+        for (int32_t slot = look->links[list].after; slot != list; slot = look->links[slot].after) {
+            look->rows_of_next++;
+        }
+    }
+    return look->rows_of_next;
+}
+
+/*
+ * Whether the plan of the next minibatch would have to guess. Its rows and those of the buffer are then ordered by their use
+ * after it; where as many of them as there are slots have a known one the choice is exact: nothing unknown would be kept.
+ */
+static int lookahead_would_guess(lookahead_t *look, const rudder_nodes_t *nodes)
+{
+    const announced_t *announced = &nodes->announced;
+    const announced_minibatch_t *next = announced_at(announced, announced->first);
+    const int32_t *node = announced_nodes(announced, next);
+    const lookahead_use_t *after = look->after + announced_index(announced, next);
+    const int64_t rows = nodes->capacity - nodes->free, of_next = lookahead_rows_of_next(look, nodes);
+    int64_t n = 0, again = 0;
+    for (int64_t i = 0; i < next->n; i++) {
+        const int distinct = node[i] >= 0 && after[i] != lookahead_same;
+        n += distinct;
+        again += distinct && after[i] != 0;
+    }
+    return rows + n - of_next > nodes->capacity &&
+           rows - look->n_unknown - of_next + again < nodes->capacity - nodes->capacity / LOOKAHEAD_UNKNOWN;
+}
+
 /* The next minibatch itself does not count: what it asks for decides nothing. */
 static int lookahead_wants(void *self, const rudder_nodes_t *nodes)
 {
     lookahead_t *look = self;
     const announced_t *announced = &nodes->announced;
     if (look->window > 0) {
-        const int64_t to_come = announced_to_come(announced);
-        const int next = to_come > 0 && announced_at(announced, announced->first)->minibatch == nodes->minibatch;
-        return to_come - next < look->window;
+        return announced_to_come(announced) - lookahead_knows_next(nodes) < look->window;
     }
     if (look->stale) {
         lookahead_rebuild(look, look->nodes);
     }
     const int64_t growing = LOOKAHEAD_GROWTH * (nodes->minibatch + 1);
-    return announced_to_come(announced) < growing && look->n_unknown * LOOKAHEAD_UNKNOWN > nodes->capacity;
+    return nodes->capacity > 0 && announced_to_come(announced) < growing &&
+           (!lookahead_knows_next(nodes) || lookahead_would_guess(look, nodes));
 }
 
 /* ---- A minibatch ------------------------------------------------------------------------------------------------ */
@@ -537,6 +585,7 @@ static void lookahead_dropped(void *self, rudder_nodes_t *nodes, int32_t node, i
 {
     lookahead_t *look = self;
     (void)nodes, (void)node;
+    look->counted = -1;
     if (!look->stale) {
         lookahead_unlink(look, slot);
     }
