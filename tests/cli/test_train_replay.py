@@ -84,7 +84,7 @@ def check_window(checks, parts, folder):
     remote = runs["lfu"].summary["remote_rows"]
     bound = replay(runs["auto"].folder, "--policy", "lfu", "--capacity", "25%")
     if checks.that(isinstance(bound, dict), "replay", bound):
-        fewest = bound["bound", "all"]["fetched_rows"]
+        fewest = bound["lfu", "all"]["bound_rows"]
         checks.that(fewest <= fetched["auto"], "nothing is below the bound", fewest, fetched)
         checks.that(remote - fetched["auto"] >= 0.99 * (remote - fewest), "lookahead saves what can be saved", fetched, fewest)
     checks.that(fetched["auto"] <= fetched[4] <= fetched[16] <= fetched["one"], "more memory fetches less", fetched)
