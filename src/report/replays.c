@@ -349,39 +349,69 @@ static double replay_x(const replay_block_t *block, int32_t c)
     return isnan(block->halo) ? (double)block->capacity[c] : 100 * (double)block->capacity[c] / block->halo;
 }
 
-/* Ways `first` to at most HTML_STYLES later, so that no two lines look alike. */
-static void replay_chart(page_t *page, const replay_block_t *block, int32_t first, const char *title, const char *note,
-                         const char *y_label, replay_value_t value, int bound, replay_points_t *points)
+typedef struct replay_chart {
+    const char *title, *note, *y_label;
+    replay_value_t value;
+    int rows; /* the bound is drawn; otherwise what would be without a buffer */
+} replay_chart_t;
+
+static const replay_chart_t replay_chart_rows = {"Rows saved by capacity",
+                                                 "Of the remote rows, fill rows and start content counted.",
+                                                 "saved (% of remote rows)", replay_saved_of, 1};
+static const replay_chart_t replay_chart_times = {"Simulated epoch time by capacity",
+                                                  "By the clock model of the replay, not measured.",
+                                                  "seconds an epoch (s), simulated", replay_seconds_of, 0};
+
+/* The line of one way; NULL: of the bound. */
+static svg_line_t replay_line(const replay_block_t *block, const replays_row_t *way, int style, const char *name,
+                              replay_value_t value, replay_points_t *points, int32_t n)
+{
+    for (int32_t c = 0; c < block->n_capacities; c++) {
+        const replays_row_t *row = replay_find(block, way, block->capacity[c]);
+        points->x[c] = replay_x(block, c);
+        points->y[n][c] = row != NULL ? value(row) : NAN;
+    }
+    return (svg_line_t){.name = name, .style = style, .n = block->n_capacities, .x = points->x, .y = points->y[n]};
+}
+
+/* Belady's line is the bound's, that without a buffer is no way to keep rows: neither takes a colour. */
+static int replay_is_plain(const replays_row_t *way)
+{
+    return strcmp(way->policy, "belady") == 0 || strcmp(way->policy, "none") == 0;
+}
+
+/* At most HTML_STYLES of the ways from *next on, so that no two lines look alike; *next is the first one left. */
+static void replay_draw(page_t *page, const replay_block_t *block, int32_t *next, const replay_chart_t *chart,
+                        replay_points_t *points)
 {
     svg_line_t line[HTML_STYLES + 1];
-    int32_t n = 0;
-    for (int32_t w = first; w < block->n_ways && n < HTML_STYLES; w++, n++) {
-        for (int32_t c = 0; c < block->n_capacities; c++) {
-            const replays_row_t *row = replay_find(block, block->way[w], block->capacity[c]);
-            points->x[c] = replay_x(block, c);
-            points->y[n][c] = row != NULL ? value(row) : NAN;
+    int32_t n = 0, w = *next;
+    for (; w < block->n_ways && n < HTML_STYLES; w++) {
+        if (!replay_is_plain(block->way[w])) {
+            replay_way_name(block, block->way[w], points->name[n], sizeof points->name[n]);
+            line[n] = replay_line(block, block->way[w], n, points->name[n], chart->value, points, n);
+            n++;
         }
-        line[n] = (svg_line_t){.name = replay_way_name(block, block->way[w], points->name[n], sizeof points->name[n]),
-                               .style = w - first,
-                               .n = block->n_capacities,
-                               .x = points->x,
-                               .y = points->y[n]};
     }
-    if (bound && replay_any(block, replay_bound_of)) {
-        for (int32_t c = 0; c < block->n_capacities; c++) {
-            const replays_row_t *row = replay_find(block, NULL, block->capacity[c]);
-            points->y[HTML_STYLES][c] = row != NULL ? replay_bound_of(row) : NAN;
+    while (w < block->n_ways && replay_is_plain(block->way[w])) {
+        w++;
+    }
+    *next = w;
+    if (chart->rows && replay_any(block, replay_bound_of)) {
+        line[n] = replay_line(block, NULL, SVG_BOUND, "bound: the best possible buffer", replay_bound_of, points, n);
+        n++;
+    }
+    for (int32_t i = 0; i < block->n_ways && !chart->rows; i++) {
+        if (strcmp(block->way[i]->policy, "none") == 0) {
+            line[n] = replay_line(block, block->way[i], SVG_LIMIT, "without a buffer", chart->value, points, n);
+            n++;
+            break;
         }
-        line[n++] = (svg_line_t){.name = "bound: the best possible buffer",
-                                 .style = SVG_BOUND,
-                                 .n = block->n_capacities,
-                                 .x = points->x,
-                                 .y = points->y[HTML_STYLES]};
     }
-    if (page_figure(page, -1, title, note)) {
-        const svg_plot_t plot = {.title = title,
+    if (page_figure(page, -1, chart->title, chart->note)) {
+        const svg_plot_t plot = {.title = chart->title,
                                  .x_label = isnan(block->halo) ? "capacity (rows)" : "capacity (% of the halo)",
-                                 .y_label = y_label,
+                                 .y_label = chart->y_label,
                                  .from_zero = 1,
                                  .y_least = -20,
                                  .y_most = NAN,
@@ -396,18 +426,17 @@ static void replay_chart(page_t *page, const replay_block_t *block, int32_t firs
 static void replay_charts(page_t *page, const replay_block_t *block)
 {
     replay_points_t *points = malloc(sizeof *points);
+    const int times = replay_any(block, replay_seconds_of);
     if (points == NULL) {
         page->failed = 1;
         return;
     }
-    for (int32_t first = 0; first < block->n_ways; first += HTML_STYLES) {
-        replay_chart(page, block, first, "Rows saved by capacity",
-                     "Of the remote rows, fill rows and start content counted.", "saved (% of remote rows)",
-                     replay_saved_of, 1, points);
-        if (replay_any(block, replay_seconds_of)) {
-            replay_chart(page, block, first, "Simulated epoch time by capacity",
-                         "By the clock model of the replay, not measured.", "seconds an epoch (s), simulated",
-                         replay_seconds_of, 0, points);
+    for (int32_t next = 0, after = 0; next < block->n_ways; next = after) {
+        after = next;
+        replay_draw(page, block, &after, &replay_chart_rows, points);
+        if (times) {
+            after = next;
+            replay_draw(page, block, &after, &replay_chart_times, points);
         }
     }
     free(points);

@@ -81,8 +81,8 @@ static const char *svg_tick_text(const svg_axis_t *axis, double value, char *tex
 /* Ticks of an axis: the first is number 0. */
 static int svg_tick(const svg_axis_t *axis, int i, double *value)
 {
-    *value = (ceil(axis->low / axis->step - 1e-9) + i) * axis->step;
-    return *value <= axis->high + axis->step * 1e-6 && i < SVG_MOST_TICKS;
+    *value = (ceil(axis->low / axis->step - 0.02) + i) * axis->step;
+    return *value <= axis->high + axis->step * 0.02 && i < SVG_MOST_TICKS;
 }
 
 static double svg_widest_tick(const svg_axis_t *axis)
