@@ -1,6 +1,6 @@
 /*
  * How fast traces are replayed: ids per second of one core, through the same code as `rudder replay`: reading, planning,
- * completing, the clock. Traces: Zipf-distributed ids over a million, written as .rtr, and a recorded one. And whether a trace
+ * completing, the clock. Traces: Zipf-distributed ids over a million, and a recorded one, both as .rtr. And whether a trace
  * that is far longer than memory is replayed in little of it.
  *
  *     bench_replay [--json FILE] [--repeat N] [--stream MILLIONS] [TRACE_DIRECTORY]
@@ -105,6 +105,32 @@ static rudder_status_t bench_write(const char *path, int64_t n_ids, rudder_error
         status = status == RUDDER_OK ? recorder_times(recorder, t, &m.times, error) : status;
     }
     const rudder_status_t closed = recorder_close(recorder, status == RUDDER_OK ? error : NULL);
+    return status == RUDDER_OK ? closed : status;
+}
+
+/* A recorded trace as .rtr, as training records it. */
+static rudder_status_t bench_convert(const char *from, const char *path, rudder_error_t *error)
+{
+    trace_reader_t *reader;
+    const trace_info_t *info;
+    recorder_t *recorder = NULL;
+    rudder_status_t status = trace_reader_open(from, &reader, &info, error);
+    if (status != RUDDER_OK) {
+        return status;
+    }
+    status = recorder_open(path, info, &recorder, error);
+    for (int64_t t = 0; status == RUDDER_OK; t++) {
+        trace_minibatch_t minibatch;
+        int end;
+        status = trace_reader_next(reader, &minibatch, &end, error);
+        if (status != RUDDER_OK || end) {
+            break;
+        }
+        status = recorder_add(recorder, &minibatch, error);
+        status = status == RUDDER_OK ? recorder_times(recorder, t, &minibatch.times, error) : status;
+    }
+    const rudder_status_t closed = recorder_close(recorder, status == RUDDER_OK ? error : NULL);
+    trace_reader_close(reader);
     return status == RUDDER_OK ? closed : status;
 }
 
@@ -304,7 +330,9 @@ int main(int argc, char **argv)
         status = bench_trace(path, "zipf", repeat, 0, &json, &error);
         unlink(path);
         if (status == RUDDER_OK && access(recorded, R_OK) == 0) {
-            status = bench_trace(recorded, "sbm200k_b100.rank0", repeat, 0, &json, &error);
+            status = bench_convert(recorded, path, &error);
+            status = status == RUDDER_OK ? bench_trace(path, "sbm200k_b100.rank0", repeat, 0, &json, &error) : status;
+            unlink(path);
         }
     }
     json_end_array(&json);

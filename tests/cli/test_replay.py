@@ -435,6 +435,16 @@ class Replay(unittest.TestCase):
             if window == 100:
                 self.assertEqual(recorded["fetched_rows"], recorded["bound_rows"])
 
+    def test_no_more_memory_than_stated(self):
+        units = {"B": 1e-6, "kB": 1e-3, "MB": 1, "GB": 1e3}
+        nothing = run("replay", "--help")[3]
+        for policies, threads in (("lru,mix,lookahead,belady", 1), ("lookahead,belady", 2)):
+            code, _, err, megabytes = run("replay", SBM, "-p", policies, "-c", "25%", "--threads", threads)
+            stated = re.search(r"at most ([0-9.]+) (\w+)$", err, re.M)
+            self.assertEqual(code, 0, err)
+            # What the C library keeps of earlier replays, threads and results come on top.
+            self.assertLess(megabytes - nothing, 1.1 * float(stated[1]) * units[stated[2]] + 16)
+
     def test_the_window_keeps_to_its_memory(self):
         trace = [[i * 97 % 1000 for i in range(t * 30, t * 30 + 30)] for t in range(100)]
         write_npz(self.path("a.npz"), trace)
