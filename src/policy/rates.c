@@ -1,9 +1,9 @@
 /*
- * Learned use rates: decayed counts kept lazily with the minibatch of the last use, the sums of the fit, its solution.
+ * Learned use rates: decayed counts kept lazily with the time of the last use, the sums of the fit, its solution.
  *
  * A plan can be taken back while later ones are not made yet, and the buffer puts back only the states of nodes. What else
  * a minibatch changes (the sums of the fit, the weights, the prior's scale) is therefore one record a minibatch, in a ring
- * as long as plans can be open: record t is what was known before minibatch t.
+ * as long as plans can be open: what was known before each.
  */
 #include "policy/rates.h"
 
@@ -29,8 +29,12 @@ static const double rates_ridge = 1;         /* "all uses alone" counts as if ab
 
 typedef double rates_square_t[RATES_TERMS][RATES_TERMS]; /* symmetric: the upper triangle */
 
-/* What is known before a minibatch. */
+/*
+ * What is known before a minibatch. Time is counted in minibatches that use any nodes: a rank that has no part in a phase of
+ * training forgets nothing in it.
+ */
 typedef struct rates_fit {
+    int64_t time;
     rates_square_t square;    /* sum of x x' over the sample and the minibatches */
     double with[RATES_TERMS]; /* sum of x y */
     rates_square_t now;       /* what a minibatch adds to `square` */
@@ -336,22 +340,24 @@ static double rates_norm(double half_life, int64_t t)
     return t == 0 ? 0 : (1 - q) / (q * -expm1(-(double)t * M_LN2 / half_life));
 }
 
-/* What rates_of() needs, before minibatch t. */
-static void rates_look(rates_t *rates, int64_t t)
+/* What rates_of() needs. */
+static void rates_look(rates_t *rates)
 {
     const rates_fit_t *fit = rates->fit;
+    const int64_t t = fit->time;
     const double per_use = fit->weight[2] / ((double)t + rates_prior_weight);
-    rates->now.minibatch = (uint32_t)t;
+    rates->now.time = (uint32_t)t;
     rates->now.per_4 = (float)(fit->weight[0] * rates_norm(rates_half_life[0], t));
     rates->now.per_64 = (float)(fit->weight[1] * rates_norm(rates_half_life[1], t));
     rates->now.per_use = (float)per_use;
     rates->now.per_prior = (float)(per_use * rates_prior_weight + fit->weight[3]);
 }
 
-/* The records before minibatch t become those under way. */
-static void rates_go_to(rates_t *rates, int64_t t)
+/* The records before a minibatch become those under way. */
+static void rates_go_to(rates_t *rates, int64_t minibatch)
 {
-    rates->fit = &rates->fits[t % rates->n_fits];
+    rates->fit = &rates->fits[minibatch % rates->n_fits];
+    const int64_t t = rates->fit->time;
     rates->sample = &rates->samples[rates_number(t) % rates->n_samples];
     if (rates->fit->scale != rates->prior_scale) {
         rates_make_priors(rates, rates->fit->scale);
@@ -361,15 +367,12 @@ static void rates_go_to(rates_t *rates, int64_t t)
     }
 }
 
-/* Minibatch t begins: the record of what will be known after it starts from the one before it. */
-static void rates_begin(rates_t *rates, const rudder_nodes_t *nodes)
+/* The minibatch under way uses nodes: time goes on. */
+static void rates_advance(rates_t *rates, const rudder_nodes_t *nodes)
 {
-    const int64_t t = nodes->minibatch;
+    rates_fit_t *fit = rates->fit;
+    const int64_t t = fit->time++;
     const double fading = exp2(-1 / rates_fit_half_life);
-    rates_go_to(rates, t);
-    rates_fit_t *fit = &rates->fits[(t + 1) % rates->n_fits];
-    *fit = *rates->fit;
-    rates->fit = fit;
     if (rates->n_known > 0 && (t & (t - 1)) == 0) { /* 0, 1, 2, 4, 8: the prior soon settles */
         fit->scale = rates_find_scale(rates, t == 0 ? (double)rates->capacity : fit->uses / (double)t);
         rates_make_priors(rates, fit->scale);
@@ -392,11 +395,14 @@ static uint16_t rates_add(uint16_t count, float decay, int unit)
     return (uint16_t)(sum < (float)UINT16_MAX ? sum : (float)UINT16_MAX);
 }
 
-/* The nodes are used in the minibatch under way. */
+/* The nodes are used in the minibatch under way, whose number in time is t. */
 static void rates_use(rates_t *rates, rudder_nodes_t *nodes, const int32_t *node, int64_t n)
 {
-    const int64_t t = nodes->minibatch;
     rates_fit_t *fit = rates->fit;
+    if (n > 0 && fit->time == rates->fits[nodes->minibatch % rates->n_fits].time) {
+        rates_advance(rates, nodes);
+    }
+    const int64_t t = fit->time - 1;
     int64_t uses = 0;
     for (int64_t i = 0; i < n; i++) {
         rates_state_t *state = nodes_state(nodes, node[i]);
@@ -414,19 +420,21 @@ static void rates_use(rates_t *rates, rudder_nodes_t *nodes, const int32_t *node
 
 void rates_hits(rates_t *rates, rudder_nodes_t *nodes, const int32_t *node, int64_t n)
 {
-    rates_begin(rates, nodes);
+    rates_go_to(rates, nodes->minibatch);
+    rates_fit_t *after = &rates->fits[(nodes->minibatch + 1) % rates->n_fits];
+    *after = *rates->fit;
+    rates->fit = after;
     rates_use(rates, nodes, node, n);
 }
 
 void rates_misses(rates_t *rates, rudder_nodes_t *nodes, const int32_t *node, int64_t n)
 {
-    const int64_t next = nodes->minibatch + 1;
     rates_use(rates, nodes, node, n);
-    rates_look(rates, next);
+    rates_look(rates);
 }
 
 void rates_restored(rates_t *rates, const rudder_nodes_t *nodes)
 {
     rates_go_to(rates, nodes->minibatch);
-    rates_look(rates, nodes->minibatch);
+    rates_look(rates);
 }

@@ -17,7 +17,7 @@
 /* First in the policy's bytes of a node, so that undoing a plan puts it back. Decayed counts are as of the last use. */
 typedef struct rates_state {
     uint16_t count[2]; /* half-lives 4 and 64, in units of 1 / RATES_UNIT_4 and 1 / RATES_UNIT_64 */
-    uint32_t last;     /* low bits of the minibatch that used it last */
+    uint32_t last;     /* time of the minibatch that used it last, low bits */
     uint32_t uses;     /* all of them */
     uint16_t degree;   /* in classes, 0: none known */
     uint16_t unused;
@@ -38,7 +38,7 @@ typedef struct rates rates_t;
 
 /* What rates_of() reads. */
 typedef struct rates_now {
-    uint32_t minibatch; /* low bits of the next one */
+    uint32_t time; /* minibatches that used any nodes, low bits */
     float per_4, per_64, per_use, per_prior;
     rates_decay_t decay[RATES_AGES];
     float prior[RATES_DEGREES]; /* by class of degree */
@@ -70,7 +70,7 @@ static inline const rates_now_t *rates_now(const rates_t *rates)
 static inline float rates_of(const rates_t *rates, const rates_state_t *state)
 {
     const rates_now_t *now = rates_now(rates);
-    const uint32_t age = now->minibatch - state->last;
+    const uint32_t age = now->time - state->last;
     const rates_decay_t decay = now->decay[age < RATES_AGES ? age : RATES_AGES - 1];
     return now->per_4 * (float)state->count[0] * decay.of_4 + now->per_64 * (float)state->count[1] * decay.of_64 +
            now->per_use * (float)state->uses + now->per_prior * now->prior[state->degree];

@@ -200,6 +200,9 @@ static void model_solve(model_t *m)
 
 static void model_minibatch(model_t *m, const int64_t *ids, int64_t n)
 {
+    if (n == 0) { /* time stands still */
+        return;
+    }
     const int64_t t = m->minibatches;
     const double fading = pow(2, -1 / 32.);
     if (m->degree != NULL && (t & (t - 1)) == 0) {
@@ -291,7 +294,7 @@ static void check_run(const run_t *run)
     rudder_t *handle = open_handle(&watch, run->n_nodes, given, model.capacity, 1);
     double worst = 0;
     for (int64_t t = 0; t < run->minibatches; t++) {
-        const int64_t n = draw(run->n_nodes, t, run->drift, run->mean, ids);
+        const int64_t n = t % 50 < 9 ? 0 : draw(run->n_nodes, t, run->drift, run->mean, ids);
         complete(handle, begin(handle, ids, n));
         model_minibatch(&model, ids, n);
         if (t < 100 || t % 997 == 0) {
@@ -410,14 +413,14 @@ static uint64_t run_with_aborts(const rudder_policy_t *policy, int32_t max_plans
         const uint64_t before = hash_rates(policy);
         for (int32_t i = 0; aborts && i < max_plans; i++) { /* ids that are not tracked yet too */
             random_state = rng_mix((uint64_t)(t * 100 + i + 50));
-            plan[i] = begin(handle, ids, draw(ABORT_NODES, 3 * t + i, 2, .03, ids));
+            plan[i] = begin(handle, ids, (t + i) % 5 == 0 ? 0 : draw(ABORT_NODES, 3 * t + i, 2, .03, ids));
         }
         for (int32_t i = max_plans - 1; aborts && i >= 0; i--) {
             assert_int_equal(rudder_abort(handle, plan[i], NULL), RUDDER_OK);
         }
         assert_true(hash_rates(policy) == before);
         random_state = rng_mix((uint64_t)(t * 100));
-        plan[0] = begin(handle, ids, draw(ABORT_NODES, t, 9, .03, ids));
+        plan[0] = begin(handle, ids, t % 7 == 0 ? 0 : draw(ABORT_NODES, t, 9, .03, ids));
         rudder_plan_fetch(plan[0], &fetch, &n_miss, &n_fill);
         for (int64_t i = 0; i < n_miss; i++) {
             hash = rng_mix(hash ^ (uint64_t)fetch[i]);
