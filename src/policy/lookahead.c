@@ -338,11 +338,17 @@ static void lookahead_rebuild(lookahead_t *look, rudder_nodes_t *nodes)
     look->stale = 0;
 }
 
+/* The lists do not hold any more: slots or states were put back, or rows have other costs. */
+static int lookahead_outdated(const lookahead_t *look, const rudder_nodes_t *nodes)
+{
+    return look->stale || look->cost_version != rudder_nodes_cost_version(nodes);
+}
+
 static void lookahead_announced(void *self, rudder_nodes_t *nodes, int64_t minibatch, const int32_t *node, int64_t n)
 {
     lookahead_t *look = self;
     (void)minibatch, (void)node, (void)n; /* the newest of the ring */
-    if (look->stale) {
+    if (lookahead_outdated(look, nodes)) {
         lookahead_rebuild(look, nodes);
     } else {
         lookahead_extend(look, nodes, nodes->announced.head - 1);
@@ -555,7 +561,7 @@ static void lookahead_misses(void *self, rudder_nodes_t *nodes, const int32_t *n
 {
     lookahead_t *look = self;
     rates_misses(look->rates, nodes, node, n);
-    if (look->stale || look->cost_version != rudder_nodes_cost_version(nodes)) {
+    if (lookahead_outdated(look, nodes)) {
         lookahead_rebuild(look, nodes);
     } else {
         lookahead_move_on(look, nodes);

@@ -119,6 +119,7 @@ typedef struct world {
     int settled[MAX_TYPES][UNIVERSE]; /* tracked for good */
     int64_t announced;
     int64_t window;           /* of lookahead */
+    int owners;               /* whose rows have different costs; 0: all rows cost the same */
     int hottest;              /* ids that minibatches ask for */
     int64_t most_minibatches; /* that were ever over, aborted ones included */
 } world_t;
@@ -352,7 +353,7 @@ static void adopt_minibatch(const world_t *w, const planned_t *p, type_model_t *
         }
     }
     assert_int_equal(inside_count(w, m), n_could < w->capacity[p->type] ? n_could : w->capacity[p->type]);
-    if (w->policy == LOOKAHEAD) {
+    if (w->policy == LOOKAHEAD && w->owners == 0) {
         check_soonest(w, p, &before, m, missed);
     }
 }
@@ -903,7 +904,7 @@ static const char *open_world(world_t *w)
     rudder_config_t config;
     rudder_error_t error = {0};
     rudder_type_config_t types[MAX_TYPES];
-    int64_t halo[MAX_TYPES][UNIVERSE];
+    int64_t halo[MAX_TYPES][UNIVERSE], offset[MAX_TYPES][4];
     uint32_t degree[MAX_TYPES][UNIVERSE];
     char decider[32];
     memset(w, 0, sizeof *w);
@@ -950,6 +951,15 @@ static const char *open_world(world_t *w)
     config.n_types = w->types;
     config.types = types;
     w->window = w->policy == LOOKAHEAD && below(2) ? 1 + below(5) : 0;
+    w->owners = below(3) == 0 ? 3 : 0;
+    for (int t = 0; t < w->types; t++) {
+        for (int o = 0; o < 4; o++) {
+            offset[t][o] = id_of(w, t, o * UNIVERSE / 3);
+        }
+        types[t].owner_offset = offset[t];
+    }
+    config.n_owners = w->owners;
+    config.owner_cost = w->owners > 0 ? RUDDER_OWNER_COST_MEASURED : RUDDER_OWNER_COST_OFF;
     config.policy = policy_names[w->policy];
     if (w->policy == MIX || w->policy == LOOKAHEAD) {
         watched.table = w->policy == MIX ? policy_mix : policy_lookahead;
@@ -1001,6 +1011,11 @@ static void run_sequence(world_t *w)
     for (int step = 0; step < 120; step++) {
         const int64_t what = below(12 + 4 * eager);
         check_wanted(w);
+        for (int32_t owner = 0; owner < w->owners; owner++) { /* each in turn is dear */
+            const int64_t rows = 1 + below(100);
+            const double seconds = (double)rows * (owner == step / 20 % 3 ? 3 << step / 20 : 1);
+            assert_int_equal(rudder_report_fetch(w->handle, owner, rows, seconds), RUDDER_OK);
+        }
         if (below(announces) != 0) {
             do_announce(w);
         }
