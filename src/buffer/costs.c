@@ -6,13 +6,13 @@
 static const double costs_fading = 0.9785720620877; /* 2^(-1/32) */
 static const double costs_hysteresis = .75;         /* classes that a cost must be away from its own to leave it */
 static const double costs_dear = 2;                 /* the first class used: less is not worth it */
-static const double costs_evidence = 6;             /* reports, faded, before an owner is judged */
+static const double costs_evidence = 4;             /* reports, faded, before an owner is judged */
 static const double costs_prior = .5;               /* reports that the guess of the fixed part counts as */
 static const double costs_sure = 3;                 /* standard errors that chance is allowed */
 static const double costs_far = 2;                  /* times more or less than expected is strange ... */
 
 enum {
-    COSTS_STRANGE = 4,   /* ... and so many in a row are news: what was known is forgotten */
+    COSTS_STRANGE = 3,   /* ... and so many in a row are news: what was known is forgotten */
     COSTS_SILENT = 1024, /* updates after which nothing is known of an owner any more */
     COSTS_DOUBTED = 128  /* updates after which a class that is not certain gives way, to see more rows */
 };

@@ -226,12 +226,13 @@ static void test_silence(void **state)
         costs_report(&costs, 0, 0, 5.0); /* no rows: no report */
     }
     assert_int_equal(owners[0].class, 0);
-    assert_int_equal(owners[2].class, 7);
+    const int32_t class = owners[2].class;
     const uint32_t version = costs.version;
+    assert_true(class == 6 || class == 7);
     for (int t = 0; t < 500; t++) {
         costs_update(&costs);
     }
-    assert_int_equal(owners[2].class, 7);
+    assert_int_equal(owners[2].class, class);
     assert_int_equal(costs.version, version);
     for (int t = 0; t < 1000; t++) {
         costs_update(&costs);
