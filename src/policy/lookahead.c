@@ -32,8 +32,8 @@ enum {
      * With no number given one slot in so many may be left to a guess. But a buffer that has just filled is full of rows
      * that are never used again, which no window shows: so no more minibatches are looked ahead than this times those planned.
      */
-    LOOKAHEAD_UNKNOWN = 200,
-    LOOKAHEAD_GROWTH = 2
+    LOOKAHEAD_UNKNOWN = 400,
+    LOOKAHEAD_GROWTH = 4
 };
 
 /* A minibatch to come, by its place in the ring of those: 1 + number modulo its size. 0: not known. */
