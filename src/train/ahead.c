@@ -204,19 +204,29 @@ static rudder_status_t ahead_announce(ahead_t *ahead, rudder_error_t *error)
     return RUDDER_OK;
 }
 
-/* Whether one minibatch more may be held. Entries grow: when they hold too much, spare ones are given up. */
+static void ahead_give_up(ahead_t *ahead, ahead_entry_t **spare)
+{
+    ahead_entry_t *entry = *spare;
+    *spare = entry->next;
+    entry->next = NULL;
+    ahead->held -= sampled_bytes(&entry->sampled);
+    ahead_free_entries(entry);
+}
+
+/* Whether one minibatch more may be held. Entries grow: spare ones that are not needed for it are given up to make room. */
 static int ahead_has_room(ahead_t *ahead)
 {
-    while (ahead->held > ahead->config.memory && ahead->spare != NULL) {
-        ahead_entry_t *entry = ahead->spare;
-        ahead->spare = entry->next;
-        entry->next = NULL;
-        ahead->held -= sampled_bytes(&entry->sampled);
-        ahead_free_entries(entry);
-    }
+    const int64_t memory = ahead->config.memory;
     const int64_t kept = ahead->spare != NULL ? sampled_bytes(&ahead->spare->sampled) : 0;
     const int64_t more = ahead->largest > kept ? ahead->largest - kept : 0;
-    return ahead->held + more <= ahead->config.memory;
+    while (ahead->spare != NULL && ahead->spare->next != NULL && ahead->held + more > memory) {
+        ahead_give_up(ahead, &ahead->spare->next);
+    }
+    const int room = ahead->held + more <= memory;
+    if (ahead->spare != NULL && ahead->held > memory) {
+        ahead_give_up(ahead, &ahead->spare);
+    }
+    return room;
 }
 
 /* Whether all ranks sample one more. Collective. */

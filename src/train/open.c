@@ -523,7 +523,11 @@ void train_tell(const train_t *train)
              text_of_bytes(train_loader_estimate(train), loader, sizeof loader),
              text_of_bytes(config->eval == TRAIN_EVAL_NONE ? 0 : evaluate_memory(&sizes), evaluate, sizeof evaluate));
     if (train_looks_ahead(config)) {
-        log_line(LOG_INFO, "samples ahead as far as helps, until that holds %s in a rank",
+        char window[32] = "as many minibatches as help";
+        if (config->window > 0) {
+            snprintf(window, sizeof window, "%lld minibatches", (long long)config->window);
+        }
+        log_line(LOG_INFO, "samples ahead: %s, in at most %s of memory a rank", window,
                  text_of_bytes(config->window_memory, loader, sizeof loader));
     }
     if (links_delay(&train->links)) {
