@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Trains the same model with every way of steering the buffer and prints one table.
+"""Trains the same model with every way of steering the buffer, prints one table a link, and leaves a report.
 
-Standard library only. Every row is one `rudder train`; all rows of a link train on the same minibatches. What is printed
-comes from the summary.json and decisions.*.jsonl that each run leaves.
+Standard library only. Every row is one `rudder train`; all rows of a link train on the same minibatches, which one of them
+records: `rudder replay` tells from it the fewest rows that any buffer of that size can fetch. What is printed comes from the
+summary.json and decisions.*.jsonl that each run leaves, and from the replay's file.
 """
 import argparse
 import glob
@@ -17,19 +18,44 @@ ROWS = [
     ("no buffer", ["--policy", "none"]),
     ("static", ["--policy", "static", "--start", "degree"]),
     ("lfu", ["--policy", "lfu"]),
+    ("mix", ["--policy", "mix"]),
+    ("lookahead", ["--policy", "lookahead"]),
     ("score, once", ["--policy", "score", "--start", "empty", "--decider", "once"]),
     ("score, fixed:16", ["--policy", "score", "--start", "empty", "--decider", "fixed:16"]),
     ("score, gain", ["--policy", "score", "--start", "empty", "--decider", "gain"]),
     ("score, llm", ["--policy", "score", "--start", "empty", "--decider", "llm"]),
 ]
 # label, option, epochs, rows: the slower the link, the fewer epochs and rows fit into a few minutes
-SHORT = ("no buffer", "static", "lfu", "score, gain", "score, llm")
+SHORT = ("no buffer", "static", "mix", "lookahead", "score, gain", "score, llm")
 LINKS = [
     ("this machine as it is", "off", 4, None),
     ("emulated 1 Gbit/s, 50 us", "1Gbit,50us", 2, None),
     ("emulated 200 Mbit/s, 50 us", "200Mbit,50us", 2, SHORT),
 ]
+RECORDED = "lookahead"  # the row whose run is recorded; minibatches are the same in all
+REPLAYED = ["--policy", "none,static,lru,sieve,lfu,mix,lookahead", "--capacity", "5%,10%,25%,50%"]
 MLP = ("features alone", ["--policy", "none", "--fanout", "0,0"])
+
+
+def run(command, log_path):
+    """Runs a command, its output in a file; what went wrong ends the program."""
+    with open(log_path, "w") as log:
+        status = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT).returncode
+    if status != 0:
+        with open(log_path) as log:
+            sys.stderr.write(log.read()[-3000:])
+        sys.exit("error: exit code %d: %s" % (status, " ".join(command)))
+
+
+def replay(args, folder, name, options):
+    """Replays a recorded run; returns the file with the rows, and the rows fetched by the bound at the capacity of training."""
+    path = os.path.join(os.path.dirname(folder), name + ".json")
+    run([args.rudder, "replay", folder, "--json", path] + options, path + ".log")
+    with open(path) as file:
+        rows = json.load(file)["rows"]
+    bounds = [row["fetched_rows"] for row in rows if row["policy"] == "bound" and row["rank"] == "all" and
+              row["capacity"] == args.capacity]
+    return path, bounds[0] if bounds else None
 
 
 def train(args, name, options, link, epochs, folder):
@@ -40,12 +66,9 @@ def train(args, name, options, link, epochs, folder):
                "--capacity", args.capacity, "--period", "16", "--link", link, "--run-dir", run_dir] + options
     if "llm" in options:
         command += ["--model", args.model]
-    with open(run_dir + ".log", "w") as log:
-        status = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT).returncode
-    if status != 0:
-        with open(run_dir + ".log") as log:
-            sys.stderr.write(log.read()[-3000:])
-        sys.exit("error: exit code %d: %s" % (status, " ".join(command)))
+    if name == RECORDED:
+        command += ["--record"]
+    run(command, run_dir + ".log")
     with open(os.path.join(run_dir, "summary.json")) as file:
         summary = json.load(file)
     summary["folder"] = run_dir
@@ -68,7 +91,7 @@ def thousands(number):
     return "{:,}".format(int(round(number))).replace(",", " ")
 
 
-def print_link(label, epochs, results):
+def print_link(label, epochs, results, bound):
     base = results["no buffer"]
     header = ["%s, %d epoch%s" % (label, epochs, "s" if epochs > 1 else ""), "rows fetched", "fill", "MB", "saved", "hits",
               "epoch s", "ratio", "asked", "applied", "replaced", "latency ms", "age", "valid"]
@@ -87,6 +110,9 @@ def print_link(label, epochs, results):
             "%.0f" % decisions["latency_ms"]["mean"] if name.endswith("llm") else "-",
             "%.0f" % decisions.get("age_minibatches", 0) if name.endswith("llm") else "-",
             "%.3f" % summary["valid"][-1]])
+    row_mb = base["row_bytes"] / 1e6
+    saved = "%.1f %%" % (100 * (1 - bound / max(1, base["fetched_rows"])))
+    rows.append(["the bound", thousands(bound), "-", thousands(bound * row_mb), saved, saved] + ["-"] * 8)
     print()
     table(header, rows)
 
@@ -179,6 +205,7 @@ def main():
 
     mlp = train(args, MLP[0], MLP[1], "off", links[0][2], folder)
     by_link = {}
+    bounds = {}
     losses = {}
     for label, link, epochs, names in links:
         results = {}
@@ -193,20 +220,30 @@ def main():
                     sys.exit("error: '%s' changed the loss of epoch %d: expected %r, found %r" %
                              (name, epoch, losses[epoch], loss))
         by_link[label] = results
+        _, bounds[label] = replay(args, results[RECORDED]["folder"], link.split(",")[0] + "-bound",
+                                  ["--policy", "none", "--capacity", args.capacity])
+
+    told("replaying the recorded run with other policies and capacities, and writing the report")
+    last = by_link[links[-1][0]]
+    laboratory, _ = replay(args, last[RECORDED]["folder"], "replay", REPLAYED)
+    report = os.path.join(folder, "report.html")
+    run([args.rudder, "report"] + [last[name]["folder"] for name in SHORT if name in last] +
+        [laboratory, "-o", report, "--title", "Rudder quick start: " + links[-1][0]], report + ".log")
 
     base = by_link[links[0][0]]["no buffer"]
     print("\nGraphSAGE on %s, %d ranks, batch 250 a rank, fan-out 10,10, buffer %s of the halo (%s rows in all)" % (
         base["graph"], args.ranks, args.capacity, thousands(by_link[links[0][0]]["static"]["capacity_rows"])))
     for label, _, epochs, _ in links:
-        print_link(label, epochs, by_link[label])
+        print_link(label, epochs, by_link[label], bounds[label])
         if args.model:
             print_agent_cost(by_link[label])
-    print("\nrows fetched = misses + fill, over all ranks; saved and ratio are against no buffer; age = minibatches from "
-          "question to use.\nvalid = validation accuracy after the last epoch; on the features alone (an MLP) it is %.3f. "
+    print("\nrows fetched = misses + fill, over all ranks; saved and ratio are against no buffer; the bound = what the best "
+          "possible buffer\nof this size fetches, knowing the future; age = minibatches from question to use. valid = validation accuracy after the last epoch; on the features alone (an MLP) it is %.3f. "
           "The losses of every epoch\nwere the same bits in all %d runs." % (mlp["valid"][-1], sum(len(r) for r in by_link.values())))
     if args.model:
         print_decision(by_link[links[-1][0]]["score, llm"])
     print_verdict(by_link)
+    print("\nThe report, to be opened in a browser: %s" % os.path.relpath(report))
 
 
 if __name__ == "__main__":
