@@ -41,7 +41,7 @@ int main(void)
     rudder_config_init(&config, sizeof config);
     config.n_types = 1;
     config.types = &type;
-    config.policy = "lfu";
+    config.policy = "mix";
     rudder_t *r;
     rudder_error_t error;
     if (rudder_open(&config, &r, &error) != RUDDER_OK) {

@@ -53,8 +53,7 @@ def replay(args, folder, name, options):
     run([args.rudder, "replay", folder, "--json", path] + options, path + ".log")
     with open(path) as file:
         rows = json.load(file)["rows"]
-    bounds = [row["fetched_rows"] for row in rows if row["policy"] == "bound" and row["rank"] == "all" and
-              row["capacity"] == args.capacity]
+    bounds = [row["bound_rows"] for row in rows if row["rank"] == "all" and row["capacity"] == args.capacity]
     return path, bounds[0] if bounds else None
 
 

@@ -116,7 +116,7 @@ typedef struct rudder_config {
     const rudder_type_config_t *types; /* [n_types] */
 
     const char
-        *policy; /* "mix", "lookahead", "lookahead:W", "lfu" (default), "lru", "sieve", "score", "static", "none" */
+        *policy; /* "mix" (default), "lookahead", "lookahead:W", "lfu", "lru", "sieve", "score", "static", "none" */
     const rudder_policy_t *policy_table; /* own policy instead of a name; must outlive the handle */
     const char *start;                   /* "empty", "degree", "random", "weights"; NULL: what suits the policy */
     double alpha;                        /* default .005 */

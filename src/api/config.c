@@ -18,7 +18,7 @@ void rudder_config_init(rudder_config_t *config, size_t config_size)
                                       .type_size = sizeof(rudder_type_config_t),
                                       .n_types = 1,
                                       .max_plans = 4,
-                                      .policy = "lfu",
+                                      .policy = "mix",
                                       .alpha = .005,
                                       .period = 16,
                                       .fallback = "gain",
@@ -158,7 +158,7 @@ static rudder_status_t config_read_policy(config_t *config, rudder_error_t *erro
     char hint[96];
     config->policy = given->policy_table;
     if (config->policy == NULL) {
-        RUDDER_TRY(policy_find(given->policy != NULL ? given->policy : "lfu", &config->policy, &config->window, error));
+        RUDDER_TRY(policy_find(given->policy != NULL ? given->policy : "mix", &config->policy, &config->window, error));
     }
     RUDDER_TRY(config_check_policy(config->policy, error));
     const char *start = given->start != NULL ? given->start : policy_start(config->policy);
