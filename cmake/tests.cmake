@@ -22,7 +22,7 @@ if(RUDDER_TESTS)
         target_include_directories(${name} PRIVATE tests)
         target_link_libraries(${name} PRIVATE ${CMOCKA_LIBRARY})
         add_test(NAME unit.${name} COMMAND ${name})
-        set_tests_properties(unit.${name} PROPERTIES ENVIRONMENT "${environment}" TIMEOUT 300)
+        set_tests_properties(unit.${name} PROPERTIES ENVIRONMENT "${environment}" TIMEOUT 900)
     endforeach()
 
     if(RUDDER_PROGRAM)
