@@ -43,7 +43,15 @@ static inline uint64_t rng_mix(uint64_t x)
 }
 
 /* What a stream of random numbers is for: streams never overlap. */
-enum { RNG_SAMPLE = 1, RNG_DROPOUT = 2, RNG_SEEDS = 3, RNG_INIT = 4, RNG_START = 5, RNG_PARTITION = 6, RNG_GENERATE = 7 };
+enum {
+    RNG_SAMPLE = 1,
+    RNG_DROPOUT = 2,
+    RNG_SEEDS = 3,
+    RNG_INIT = 4,
+    RNG_START = 5,
+    RNG_PARTITION = 6,
+    RNG_GENERATE = 7
+};
 
 /* The key of a stream: what it is for, the run's seed, epoch, step, layer. */
 static inline uint64_t rng_key(uint64_t purpose, uint64_t seed, uint64_t epoch, uint64_t step, uint64_t layer)
