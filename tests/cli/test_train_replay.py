@@ -119,6 +119,25 @@ def check_traffic(checks, parts, folder):
             checks.that(a["traffic_in_bytes"] >= a["fetched_bytes"], "all fetched rows are part of the traffic")
 
 
+def check_owner_costs(checks, parts, folder):
+    """Rows of a slow rank are fetched less often where costs count, whether they are measured or told."""
+    costs = os.path.join(folder, "costs.txt")
+    with open(costs, "w") as file:
+        file.write("1\n10 # the slow one\n1\n1\n")
+    for policy in ("lookahead", "mix"):
+        slow = {}
+        for cost in ("off", "measured", costs):
+            name = "%s-%s" % (policy, os.path.basename(cost))
+            run = train(parts, os.path.join(folder, name), *TRAINING, "--epochs", 4, "--policy", policy, "--capacity", "30%",
+                        "--link", "1Gbit;1=2Mbit", "--owner-cost", cost)
+            check_books(checks, run, "owner cost " + name)
+            if run.code != 0:
+                return
+            slow[cost] = sum(rank["traffic_in_by_rank"][1] for rank in run.summary["ranks_detail"])
+        checks.that(slow[costs] < 0.95 * slow["off"], policy, "with costs told fetches less from the slow rank", slow)
+        checks.that(slow["measured"] < 0.95 * slow["off"], policy, "with measured costs fetches less from it", slow)
+
+
 def inspect(path):
     done = subprocess.run([RUDDER, "inspect", path], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, timeout=60)
@@ -170,6 +189,8 @@ def main():
             check_traffic(checks, parts, folder)
             if n == 2:
                 check_stopped(checks, parts, folder)
+            else:
+                check_owner_costs(checks, parts, folder)
 
 
 if __name__ == "__main__":
