@@ -175,8 +175,8 @@ static int replay_looks_ahead(const replay_job_t *job)
 }
 
 /*
- * Ids to come that the library remembers: all that a window can hold, or what usually lets the policy know when every row
- * that it keeps is used next; the trainer allows as much.
+ * Ids to come that the library remembers: all that a window can hold, or what lets the policy know when every row that it
+ * keeps is used next, also where that is far: in class order a rank's turn comes once an epoch. The trainer allows as much.
  */
 static int64_t replay_max_announced(const replay_job_t *job, int32_t r)
 {
@@ -185,7 +185,7 @@ static int64_t replay_max_announced(const replay_job_t *job, int32_t r)
     const int64_t held = job->settings->window_ids;
     const char *colon = strchr(job->policy, ':');
     const int64_t window = job->ahead == REPLAY_RECORDED ? scan->most_announced : colon != NULL ? atoll(colon + 1) : 0;
-    int64_t ids = 16 * job->capacity[r] + 2 * (scan->distinct > most ? scan->distinct : most);
+    int64_t ids = 16 * job->capacity[r] + 8 * (scan->distinct > most ? scan->distinct : most);
     if (window > 0) {
         ids = window < scan->ids / most ? (window + 1) * most : scan->ids;
     } else if (job->ahead == REPLAY_WANTED && held > 0 && held < ids) {
