@@ -237,8 +237,9 @@ def main():
         if args.model:
             print_agent_cost(by_link[label])
     print("\nrows fetched = misses + fill, over all ranks; saved and ratio are against no buffer; the bound = what the best "
-          "possible buffer\nof this size fetches, knowing the future; age = minibatches from question to use. valid = validation accuracy after the last epoch; on the features alone (an MLP) it is %.3f. "
-          "The losses of every epoch\nwere the same bits in all %d runs." % (mlp["valid"][-1], sum(len(r) for r in by_link.values())))
+          "possible\nbuffer of this size fetches, knowing the future; age = minibatches from question to use. valid = "
+          "validation accuracy\nafter the last epoch; on the features alone (an MLP) it is %.3f. The losses of every epoch were "
+          "the same bits in all %d runs." % (mlp["valid"][-1], sum(len(r) for r in by_link.values())))
     if args.model:
         print_decision(by_link[links[-1][0]]["score, llm"])
     print_verdict(by_link)
