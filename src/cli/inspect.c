@@ -161,20 +161,6 @@ static rudder_status_t inspect_graph(const char *directory, rudder_error_t *erro
 
 /* ---- parts --------------------------------------------------------------------------------------------------------- */
 
-static int inspect_is_halo(const part_t *part, int64_t id)
-{
-    int64_t low = 0, high = part->n_halo;
-    while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        if (part->halo[middle] < id) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low < part->n_halo && part->halo[low] == id;
-}
-
 /* What the table shows of one part; every original id must come up once over all parts. */
 static rudder_status_t inspect_part(const char *directory, const parts_t *parts, const part_t *part, uint8_t *seen,
                                     make_part_t *stats, rudder_error_t *error)
@@ -193,7 +179,7 @@ static rudder_status_t inspect_part(const char *directory, const parts_t *parts,
         const int64_t u = part->indices[e];
         if (parts_owner(parts, u) != part->number) {
             stats->cut++;
-            if (!inspect_is_halo(part, u)) {
+            if (part_halo_find(part, u) < 0) {
                 return RUDDER_FAIL(error, RUDDER_E_DATA,
                                    "%s/part%" PRId32 "/halo.npy: expected all remote neighbours, found no %" PRId64,
                                    directory, part->number, u);

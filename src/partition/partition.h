@@ -51,5 +51,9 @@ void part_close(part_t *part);
 
 /* The part that owns a global id in [0, n_nodes), -1 for any other id. Cost: O(log parts). */
 int32_t parts_owner(const parts_t *parts, int64_t id);
+/* How many halo nodes of a part have lower ids: the place of an id in `halo`, if it is there. Cost: O(log n_halo). */
+int64_t part_halo_place(const part_t *part, int64_t id);
+/* The place of an id in `halo`, -1: it is not there. */
+int64_t part_halo_find(const part_t *part, int64_t id);
 
 #endif

@@ -205,6 +205,26 @@ void part_close(part_t *part)
     *part = (part_t){0};
 }
 
+int64_t part_halo_place(const part_t *part, int64_t id)
+{
+    int64_t low = 0, high = part->n_halo;
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (part->halo[middle] < id) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+int64_t part_halo_find(const part_t *part, int64_t id)
+{
+    const int64_t place = part_halo_place(part, id);
+    return place < part->n_halo && part->halo[place] == id ? place : -1;
+}
+
 int32_t parts_owner(const parts_t *parts, int64_t id)
 {
     int32_t low = 0, high = parts->n_parts; /* offset[low] <= id < offset[high] */

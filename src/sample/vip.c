@@ -41,21 +41,6 @@ static void vip_close(vip_t *vip)
     free(vip->theirs);
 }
 
-/* How many halo nodes have lower ids. */
-static int64_t vip_place(const part_t *part, int64_t id)
-{
-    int64_t low = 0, high = part->n_halo;
-    while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        if (part->halo[middle] < id) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
-}
-
 static rudder_status_t vip_open(const vip_config_t *config, vip_t *vip, rudder_error_t *error)
 {
     const part_t *part = config->part;
@@ -78,10 +63,11 @@ static rudder_status_t vip_open(const vip_config_t *config, vip_t *vip, rudder_e
     for (int64_t e = 0; e < part->n_edges; e++) {
         const int64_t id = part->indices[e];
         vip->at[e] = id >= part->begin && id < part->end ? (uint32_t)(id - part->begin)
-                                                         : (uint32_t)(part->n_owned + vip_place(part, id));
+                                                         : (uint32_t)(part->n_owned + part_halo_place(part, id));
     }
     for (int32_t p = 0; p < vip->size; p++) {
-        vip->n_halo[p] = vip_place(part, config->parts->offset[p + 1]) - vip_place(part, config->parts->offset[p]);
+        vip->n_halo[p] =
+            part_halo_place(part, config->parts->offset[p + 1]) - part_halo_place(part, config->parts->offset[p]);
     }
     return RUDDER_OK;
 }

@@ -44,21 +44,6 @@ rudder_status_t start_check(const char *start, rudder_error_t *error)
                              nearest != NULL ? "\"?" : "");
 }
 
-/* Where an id is in the halo, -1: nowhere. */
-static int64_t start_find(const part_t *part, int64_t id)
-{
-    int64_t low = 0, high = part->n_halo;
-    while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        if (part->halo[middle] < id) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low < part->n_halo && part->halo[low] == id ? low : -1;
-}
-
 /* ---- presample ---- */
 
 /* Counts uses in minibatches of an epoch before the first, spread evenly over it. */
@@ -79,7 +64,7 @@ static rudder_status_t start_presample(const start_config_t *config, double *wei
     for (int64_t i = 0; i < sampling.minibatches && status == RUDDER_OK; i++) {
         status = ahead_next(ahead, &sampled, &mark, &times, error);
         for (int64_t r = 0; r < sampled.n_remote && status == RUDDER_OK; r++) {
-            const int64_t place = start_find(part, sampled.remote[r]);
+            const int64_t place = part_halo_find(part, sampled.remote[r]);
             if (place >= 0) {
                 weight[place]++;
             }
