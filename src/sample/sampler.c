@@ -48,6 +48,7 @@ rudder_status_t sampler_open(const sampler_config_t *config, const parts_t *part
                              exchange_t *exchange, sampler_t **sampler, rudder_error_t *error)
 {
     *sampler = NULL;
+    (void)parts; /* without assertions */
     assert(parts->offset[part->number] == part->begin && parts->offset[part->number + 1] == part->end);
     if (config->n_layers < 1 || config->n_layers > SAMPLER_MAX_LAYERS) {
         return RUDDER_FAIL(error, RUDDER_E_ARGUMENT, "layers to sample: expected 1 to %d, found %d", SAMPLER_MAX_LAYERS,
