@@ -198,6 +198,11 @@ void json_float(json_t *json, const char *key, float value)
     json_number(json, key, (double)value, 6, 9, 1);
 }
 
+void json_seconds(json_t *json, const char *key, double seconds)
+{
+    json_double(json, key, round(seconds * 1e6) / 1e6);
+}
+
 void json_bool(json_t *json, const char *key, int value)
 {
     json_begin(json, key);

@@ -33,6 +33,14 @@ int cli_fail(const rudder_error_t *error);
 int cli_options(const option_command_t *command, int argc, char **argv, void *values, const char **arguments,
                 int32_t *n_arguments, int *exit_code);
 
+/*
+ * The first word of a sub-command that has several kinds, "import wordnet": the position of argv[1] in names[n], whose
+ * commands are commands[n]; -1 when the work ends here with *exit_code (help was printed, or the error told). noun: what
+ * the word is, "format".
+ */
+int cli_word(const option_command_t *commands, const char *const *names, int n, const char *noun, int argc, char **argv,
+             int *exit_code);
+
 /* "Open MPI v4.1.4": the MPI library in use. Returns text. */
 char *cli_mpi_version(char *text, size_t text_size);
 /* Whether this program carries llama.cpp, so that the agent can run a model itself. */

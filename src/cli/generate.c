@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/cli.h"
-#include "graph/files.h"
+#include "cli/output.h"
 #include "graph/generate.h"
 
 typedef struct cli_generate_values {
@@ -21,12 +21,7 @@ typedef struct cli_generate_values {
 
 #define AT(field) offsetof(cli_generate_values_t, field)
 #define CLI_GENERATE_COMMON                                                                                            \
-    {.name = "output",                                                                                                 \
-     .letter = 'o',                                                                                                    \
-     .type = OPTION_STRING,                                                                                            \
-     .offset = AT(output),                                                                                             \
-     .value = "GRAPH",                                                                                                 \
-     .help = "The graph directory to write. One written earlier is replaced."},                                        \
+    CLI_OUTPUT_GRAPH,                                                                                                  \
         {.name = "nodes",                                                                                              \
          .type = OPTION_INT,                                                                                           \
          .offset = AT(nodes),                                                                                          \
@@ -110,20 +105,13 @@ typedef struct cli_generate_values {
          .low = 0,                                                                                                     \
          .high = 1024,                                                                                                 \
          .help = "Threads. 0: one a core."},                                                                           \
-        {.name = "name",                                                                                               \
-         .type = OPTION_STRING,                                                                                        \
-         .offset = AT(name),                                                                                           \
-         .value = "NAME",                                                                                              \
-         .help = "Name of the graph. Default: the last part of the output's path."},                                   \
+        CLI_OUTPUT_NAME,                                                                                               \
         {.name = "dry-run",                                                                                            \
          .type = OPTION_FLAG,                                                                                          \
          .offset = AT(dry_run),                                                                                        \
          .fallback = "0",                                                                                              \
          .help = "Only tell how much memory and disk it would take."},                                                 \
-    {                                                                                                                  \
-        .name = "force", .type = OPTION_FLAG, .offset = AT(force), .fallback = "0",                                    \
-        .help = "Write even where something else stands; that is moved aside, not deleted."                            \
-    }
+        CLI_OUTPUT_FORCE
 
 static const option_spec_t cli_generate_sbm_options[] = {
     CLI_GENERATE_COMMON,
@@ -251,19 +239,16 @@ static int cli_generate_run(int rmat, const cli_generate_values_t *values, const
     files_folder_t folder = {0};
     rudder_error_t error;
     generate_report_t report;
-    char aside[FILES_MAX_PATH], path[FILES_MAX_PATH];
+    char path[FILES_MAX_PATH];
     const double start = clock_seconds();
     if (files_folder_open(values->output, "graph.json", values->force, &folder, &error) != RUDDER_OK) {
         return cli_fail(&error);
     }
     snprintf(path, sizeof path, "%s", folder.path);
     if ((rmat ? generate_rmat : generate_sbm)(folder.work, options, &report, &error) != RUDDER_OK ||
-        files_folder_close(&folder, aside, &error) != RUDDER_OK) {
+        output_close(&folder, &error) != RUDDER_OK) {
         files_folder_abandon(&folder);
         return cli_fail(&error);
-    }
-    if (aside[0] != '\0') {
-        log_line(LOG_WARN, "what stood at %s is now at %s", path, aside);
     }
     cli_generate_tell(path, options, &report, clock_seconds() - start);
     return 0;
@@ -314,21 +299,7 @@ static int cli_generate_model(int rmat, int argc, char **argv)
 int cli_generate(int argc, char **argv)
 {
     const char *const names[] = {"sbm", "rmat"};
-    const char *word = argc > 1 ? argv[1] : "";
-    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
-        for (int i = 0; i < 2; i++) {
-            options_help(&cli_generate_commands[i], stdout, 0);
-            printf("%s", i == 0 ? "\n" : "");
-        }
-        return 0;
-    }
-    for (int i = 0; i < 2; i++) {
-        if (strcmp(word, names[i]) == 0) {
-            return cli_generate_model(i, argc - 1, argv + 1);
-        }
-    }
-    const char *nearest = text_nearest(word, names, 2);
-    log_line(LOG_ERROR, "generate: expected a model first, sbm or rmat, found \"%s\"%s%s%s", word,
-             nearest != NULL ? "; did you mean \"" : "", nearest != NULL ? nearest : "", nearest != NULL ? "\"?" : "");
-    return cli_exit_code(RUDDER_E_USAGE);
+    int exit_code;
+    const int model = cli_word(cli_generate_commands, names, 2, "model", argc, argv, &exit_code);
+    return model < 0 ? exit_code : cli_generate_model(model, argc - 1, argv + 1);
 }

@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/cli.h"
-#include "graph/files.h"
+#include "cli/output.h"
 #include "graph/import.h"
 
 typedef struct cli_import_values {
@@ -18,17 +18,7 @@ typedef struct cli_import_values {
 
 #define AT(field) offsetof(cli_import_values_t, field)
 #define CLI_IMPORT_COMMON                                                                                              \
-    {.name = "output",                                                                                                 \
-     .letter = 'o',                                                                                                    \
-     .type = OPTION_STRING,                                                                                            \
-     .offset = AT(output),                                                                                             \
-     .value = "GRAPH",                                                                                                 \
-     .help = "The graph directory to write. One written earlier is replaced."},                                        \
-        {.name = "name",                                                                                               \
-         .type = OPTION_STRING,                                                                                        \
-         .offset = AT(name),                                                                                           \
-         .value = "NAME",                                                                                              \
-         .help = "Name of the graph. Default: the last part of the output's path."},                                   \
+    CLI_OUTPUT_GRAPH, CLI_OUTPUT_NAME,                                                                                 \
         {.name = "seed",                                                                                               \
          .type = OPTION_INT,                                                                                           \
          .offset = AT(seed),                                                                                           \
@@ -37,10 +27,7 @@ typedef struct cli_import_values {
          .low = 0,                                                                                                     \
          .high = 0x1p53,                                                                                               \
          .help = "Seed of a split that is drawn."},                                                                    \
-    {                                                                                                                  \
-        .name = "force", .type = OPTION_FLAG, .offset = AT(force), .fallback = "0",                                    \
-        .help = "Write even where something else stands; that is moved aside, not deleted."                            \
-    }
+        CLI_OUTPUT_FORCE
 
 static const option_spec_t cli_import_wordnet_options[] = {
     CLI_IMPORT_COMMON,
@@ -136,7 +123,7 @@ static int cli_import_run(int ogb, const char *source, const cli_import_values_t
     files_folder_t folder = {0};
     rudder_error_t error;
     import_report_t report;
-    char name[64], aside[FILES_MAX_PATH], path[FILES_MAX_PATH];
+    char name[64], path[FILES_MAX_PATH];
     const double start = clock_seconds();
     log_setup(LOG_INFO, -1, 1);
     if (files_folder_open(values->output, "graph.json", values->force, &folder, &error) != RUDDER_OK) {
@@ -162,12 +149,9 @@ static int cli_import_run(int ogb, const char *source, const cli_import_values_t
                                                                             .width = (int32_t)values->width,
                                                                             .seed = (uint64_t)values->seed},
                                                         &report, &error);
-    if (status != RUDDER_OK || files_folder_close(&folder, aside, &error) != RUDDER_OK) {
+    if (status != RUDDER_OK || output_close(&folder, &error) != RUDDER_OK) {
         files_folder_abandon(&folder);
         return cli_fail(&error);
-    }
-    if (aside[0] != '\0') {
-        log_line(LOG_WARN, "what stood at %s is now at %s", path, aside);
     }
     cli_import_tell(path, &report, clock_seconds() - start);
     return 0;
@@ -176,33 +160,18 @@ static int cli_import_run(int ogb, const char *source, const cli_import_values_t
 int cli_import(int argc, char **argv)
 {
     const char *const names[] = {"wordnet", "ogb"};
-    const char *word = argc > 1 ? argv[1] : "";
-    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
-        for (int i = 0; i < 2; i++) {
-            options_help(&cli_import_commands[i], stdout, 0);
-            printf("%s", i == 0 ? "\n" : "");
-        }
-        return 0;
+    cli_import_values_t values = {0};
+    const char *source = NULL;
+    int32_t n = 0;
+    int exit_code;
+    const int format = cli_word(cli_import_commands, names, 2, "format", argc, argv, &exit_code);
+    if (format < 0 ||
+        !cli_options(&cli_import_commands[format], argc - 1, argv + 1, &values, &source, &n, &exit_code)) {
+        return exit_code;
     }
-    for (int i = 0; i < 2; i++) {
-        cli_import_values_t values = {0};
-        const char *source = NULL;
-        int32_t n = 0;
-        int exit_code = 0;
-        if (strcmp(word, names[i]) != 0) {
-            continue;
-        }
-        if (!cli_options(&cli_import_commands[i], argc - 1, argv + 1, &values, &source, &n, &exit_code)) {
-            return exit_code;
-        }
-        if (values.output == NULL) {
-            log_line(LOG_ERROR, "import %s: expected -o GRAPH, the directory to write", names[i]);
-            return cli_exit_code(RUDDER_E_USAGE);
-        }
-        return cli_import_run(i == 1, n > 0 ? source : "/usr/share/wordnet", &values);
+    if (values.output == NULL) {
+        log_line(LOG_ERROR, "import %s: expected -o GRAPH, the directory to write", names[format]);
+        return cli_exit_code(RUDDER_E_USAGE);
     }
-    const char *nearest = text_nearest(word, names, 2);
-    log_line(LOG_ERROR, "import: expected a format first, wordnet or ogb, found \"%s\"%s%s%s", word,
-             nearest != NULL ? "; did you mean \"" : "", nearest != NULL ? nearest : "", nearest != NULL ? "\"?" : "");
-    return cli_exit_code(RUDDER_E_USAGE);
+    return cli_import_run(format == 1, n > 0 ? source : "/usr/share/wordnet", &values);
 }

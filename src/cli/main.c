@@ -83,6 +83,33 @@ int cli_options(const option_command_t *command, int argc, char **argv, void *va
     return 1;
 }
 
+int cli_word(const option_command_t *commands, const char *const *names, int n, const char *noun, int argc, char **argv,
+             int *exit_code)
+{
+    const char *word = argc > 1 ? argv[1] : "";
+    char list[128] = "";
+    *exit_code = 0;
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
+        for (int i = 0; i < n; i++) {
+            options_help(&commands[i], stdout, 0);
+            printf("%s", i + 1 < n ? "\n" : "");
+        }
+        return -1;
+    }
+    for (int i = 0; i < n; i++) {
+        if (strcmp(word, names[i]) == 0) {
+            return i;
+        }
+        const size_t length = strlen(list);
+        snprintf(list + length, sizeof list - length, "%s%s", i == 0 ? "" : i + 1 < n ? ", " : " or ", names[i]);
+    }
+    const char *nearest = text_nearest(word, names, n);
+    log_line(LOG_ERROR, "%s: expected a %s first, %s, found \"%s\"%s%s%s", argv[0], noun, list, word,
+             nearest != NULL ? "; did you mean \"" : "", nearest != NULL ? nearest : "", nearest != NULL ? "\"?" : "");
+    *exit_code = cli_exit_code(RUDDER_E_USAGE);
+    return -1;
+}
+
 static void cli_help(FILE *file)
 {
     fprintf(file,

@@ -7,8 +7,8 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/cli.h"
+#include "cli/output.h"
 #include "cli/parts_table.h"
-#include "graph/files.h"
 #include "graph/graph.h"
 #include "partition/make.h"
 
@@ -57,11 +57,7 @@ static const option_spec_t cli_partition_options[] = {
      .offset = AT(dry_run),
      .fallback = "0",
      .help = "Only tell how much memory and disk it would take."},
-    {.name = "force",
-     .type = OPTION_FLAG,
-     .offset = AT(force),
-     .fallback = "0",
-     .help = "Write even where something else stands; that is moved aside, not deleted."},
+    CLI_OUTPUT_FORCE,
     {.name = NULL}};
 
 static const option_command_t cli_partition_command = {.name = "partition",
@@ -104,7 +100,7 @@ static int cli_partition_run(const graph_t *graph, const make_options_t *options
     files_folder_t folder = {0};
     rudder_error_t error;
     make_report_t report = {0};
-    char aside[FILES_MAX_PATH], path[FILES_MAX_PATH];
+    char path[FILES_MAX_PATH];
     const double start = clock_seconds();
     log_setup(LOG_INFO, -1, 1);
     if (files_folder_open(values->output, "parts.json", values->force, &folder, &error) != RUDDER_OK) {
@@ -112,13 +108,10 @@ static int cli_partition_run(const graph_t *graph, const make_options_t *options
     }
     snprintf(path, sizeof path, "%s", folder.path);
     if (make_parts(graph, folder.work, options, &report, &error) != RUDDER_OK ||
-        files_folder_close(&folder, aside, &error) != RUDDER_OK) {
+        output_close(&folder, &error) != RUDDER_OK) {
         files_folder_abandon(&folder);
         make_report_free(&report);
         return cli_fail(&error);
-    }
-    if (aside[0] != '\0') {
-        log_line(LOG_WARN, "what stood at %s is now at %s", path, aside);
     }
     cli_partition_tell(&report, graph);
     const rudder_status_t status = parts_table_print(report.part, report.n_parts, &error);

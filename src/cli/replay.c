@@ -18,10 +18,12 @@
 #include "base/text.h"
 #include "cli/capacity.h"
 #include "cli/cli.h"
-#include "cli/numbers.h"
+#include "cli/decider_options.h"
+#include "cli/owner_cost.h"
 #include "cli/replay_choices.h"
 #include "cli/replay_oracle.h"
 #include "cli/replay_rows.h"
+#include "policy/policy.h"
 #include "trace/bound.h"
 #include "trace/jobs.h"
 #include "trace/replay.h"
@@ -103,21 +105,7 @@ static const option_spec_t replay_specs[] = {
      "How long an answer of the LLM takes on the clock. Unset: as long as it really takes.", 0, 0, NULL, NULL},
     {"latencies", 0, OPTION_STRING, FIELD(latencies), NULL, "FILE",
      "The same from a run: its decisions.rankN.jsonl; the latencies there are taken in turn.", 0, 0, NULL, NULL},
-    {"fallback", 0, OPTION_STRING, FIELD(fallback), "gain", "NAME", "Rule that decides when the decider cannot.", 0, 0,
-     NULL, NULL},
-    {"deadline-ms", 0, OPTION_INT, FIELD(deadline_ms), "30000", "MS", "How long one decision may take.", 1, 1e9, NULL,
-     NULL},
-    {"late-after", 0, OPTION_INT, FIELD(late_after), "0", "N",
-     "Minibatches after which an answer is too old to be applied. 0: four periods.", 0, 1e9, NULL, NULL},
-    {"model", 'm', OPTION_STRING, FIELD(model), NULL, "FILE",
-     "The LLM: a GGUF file, or default, small, tiny. Unset: the one that \"rudder agent --fetch\" brings.", 0, 0, NULL,
-     "decision-model"},
-    {"answer", 0, OPTION_CHOICE, FIELD(answer), "score", NULL,
-     "How the LLM answers: by comparing two answers, or in JSON with a prediction and an explanation.", 0, 0,
-     "score|json", NULL},
-    {"agent-memory", 0, OPTION_BYTES, FIELD(agent_memory), "0", "BYTES", "Limit of the agent's address space. 0: none.",
-     0, 0, NULL, NULL},
-    {"agent-nice", 0, OPTION_INT, FIELD(agent_nice), "0", "N", "Added to the agent's niceness.", 0, 19, NULL, NULL},
+    CLI_DECIDER_OPTIONS,
     {"oracle", 0, OPTION_STRING, FIELD(oracle), NULL, "FILE",
      "At every decision point go both ways and tell how often each decider takes the one that fetches fewer rows, and "
      "what its answers cost; every point with its context goes to FILE, a JSON object a line.",
@@ -213,21 +201,6 @@ typedef struct laboratory_job {
 } laboratory_job_t;
 
 /* ---- Options ---------------------------------------------------------------------------------------------------- */
-
-static rudder_status_t replay_read_owner_cost(laboratory_t *lab, rudder_error_t *error)
-{
-    const char *text = lab->options.owner_cost;
-    int64_t n = 0;
-    if (strcmp(text, "off") == 0 || strcmp(text, "measured") == 0) {
-        lab->settings.owner_cost = text[0] == 'o' ? RUDDER_OWNER_COST_OFF : RUDDER_OWNER_COST_MEASURED;
-        return RUDDER_OK;
-    }
-    RUDDER_TRY(numbers_read(text, &lab->owner_cost, &n, error));
-    lab->settings.owner_cost = RUDDER_OWNER_COST_GIVEN;
-    lab->settings.owner_row_cost = lab->owner_cost;
-    lab->settings.n_owner_row_cost = (int32_t)n;
-    return RUDDER_OK;
-}
 
 /* "latency_ms" of every line that has one, in seconds. */
 static rudder_status_t replay_read_latencies(laboratory_t *lab, rudder_error_t *error)
@@ -338,7 +311,9 @@ static rudder_status_t replay_read_options(laboratory_t *lab, rudder_error_t *er
     library->late_after = (int32_t)options->late_after;
     RUDDER_TRY(replay_read_agent(lab, library, error));
     RUDDER_TRY(replay_read_clock(lab, error));
-    RUDDER_TRY(replay_read_owner_cost(lab, error));
+    RUDDER_TRY(owner_cost_read(options->owner_cost, &lab->settings.owner_cost, &lab->owner_cost,
+                               &lab->settings.n_owner_row_cost, error));
+    lab->settings.owner_row_cost = lab->owner_cost;
     if (options->latencies != NULL) {
         RUDDER_TRY(replay_read_latencies(lab, error));
     }
@@ -677,7 +652,7 @@ static void replay_row_add(const laboratory_t *lab, const laboratory_job_t *job,
     }
     const double planned = group->minibatches > 0 ? (double)group->minibatches : 1;
     row->window_mean +=
-        strncmp(job->replay.policy, "lookahead", 9) == 0 ? share * (double)result->window_sum / planned : (double)NAN;
+        policy_looks_ahead(job->replay.policy) ? share * (double)result->window_sum / planned : (double)NAN;
 }
 
 /* rank: -1, all. */

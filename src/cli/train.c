@@ -12,7 +12,8 @@
 #include "base/text.h"
 #include "cli/capacity.h"
 #include "cli/cli.h"
-#include "cli/numbers.h"
+#include "cli/decider_options.h"
+#include "cli/owner_cost.h"
 #include "comm/comm.h"
 #include "comm/launch.h"
 #include "nn/kernels.h"
@@ -102,21 +103,7 @@ static const option_spec_t train_specs[] = {
      NULL, NULL},
     {"mode", 0, OPTION_CHOICE, FIELD(mode), "async", NULL,
      "Whether training goes on while the decider thinks, or waits for it.", 0, 0, "async|sync", NULL},
-    {"fallback", 0, OPTION_STRING, FIELD(fallback), "gain", "NAME", "Rule that decides when the decider cannot.", 0, 0,
-     NULL, NULL},
-    {"deadline-ms", 0, OPTION_INT, FIELD(deadline_ms), "30000", "MS", "How long one decision may take.", 1, 1e9, NULL,
-     NULL},
-    {"late-after", 0, OPTION_INT, FIELD(late_after), "0", "N",
-     "Minibatches after which an answer is too old to be applied. 0: four periods.", 0, 1e9, NULL, NULL},
-    {"model", 'm', OPTION_STRING, FIELD(model), NULL, "FILE",
-     "The LLM: a GGUF file, or default, small, tiny. Unset: the one that \"rudder agent --fetch\" brings.", 0, 0, NULL,
-     "decision-model"},
-    {"answer", 0, OPTION_CHOICE, FIELD(answer), "score", NULL,
-     "How the LLM answers: by comparing two answers, or in JSON with a prediction and an explanation.", 0, 0,
-     "score|json", NULL},
-    {"agent-memory", 0, OPTION_BYTES, FIELD(agent_memory), "0", "BYTES", "Limit of the agent's address space. 0: none.",
-     0, 0, NULL, NULL},
-    {"agent-nice", 0, OPTION_INT, FIELD(agent_nice), "0", "N", "Added to the agent's niceness.", 0, 19, NULL, NULL},
+    CLI_DECIDER_OPTIONS,
 
     {"Output", 0, OPTION_HEADING, 0, NULL, NULL, NULL, 0, 0, NULL, NULL},
     {"run-dir", 'o', OPTION_STRING, FIELD(run_dir), NULL, "DIR",
@@ -203,19 +190,6 @@ typedef struct train_texts {
     double *owner_cost;
 } train_texts_t;
 
-static rudder_status_t train_read_owner_cost(const char *text, train_texts_t *texts, train_config_t *config,
-                                             rudder_error_t *error)
-{
-    if (strcmp(text, "off") == 0 || strcmp(text, "measured") == 0) {
-        config->owner_cost = text[0] == 'm' ? RUDDER_OWNER_COST_MEASURED : RUDDER_OWNER_COST_OFF;
-        return RUDDER_OK;
-    }
-    RUDDER_TRY(numbers_read(text, &texts->owner_cost, &config->n_owner_row_cost, error));
-    config->owner_cost = RUDDER_OWNER_COST_GIVEN;
-    config->owner_row_cost = texts->owner_cost;
-    return RUDDER_OK;
-}
-
 static rudder_status_t train_read_options(const train_options_t *options, const char *parts, train_texts_t *texts,
                                           train_config_t *config, rudder_error_t *error)
 {
@@ -257,7 +231,9 @@ static rudder_status_t train_read_options(const train_options_t *options, const 
     if (config->start != NULL) {
         RUDDER_TRY(start_check(config->start, error));
     }
-    RUDDER_TRY(train_read_owner_cost(options->owner_cost, texts, config, error));
+    RUDDER_TRY(owner_cost_read(options->owner_cost, &config->owner_cost, &texts->owner_cost, &config->n_owner_row_cost,
+                               error));
+    config->owner_row_cost = texts->owner_cost;
     RUDDER_TRY(train_read_window(options, config, texts->policy, sizeof texts->policy, error));
     RUDDER_TRY(links_parse(options->link, &config->links, error));
     if (config->decider != NULL && strcmp(config->decider, "llm") == 0) {

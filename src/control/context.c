@@ -4,7 +4,6 @@
  */
 #include "control/context.h"
 
-#include <math.h>
 #include <string.h>
 
 void context_build(const controller_config_t *config, const metrics_t *metrics, const history_t *history,
@@ -30,12 +29,6 @@ void context_build(const controller_config_t *config, const metrics_t *metrics, 
 
     history_describe(history, context);
     context->facts = config->facts;
-}
-
-/* Seconds to the microsecond: shorter lines, nothing lost. */
-static double context_micros(double seconds)
-{
-    return round(seconds * 1e6) / 1e6;
 }
 
 static void context_history_json(json_t *json, const rudder_context_t *context)
@@ -80,9 +73,9 @@ void context_json(json_t *json, const rudder_context_t *context)
     json_double(json, "saving_per_minibatch", context->saving_per_minibatch);
     json_double(json, "saving_rows", context->saving_rows);
     json_double(json, "cost_rows", context->cost_rows);
-    json_double(json, "t_sample", context_micros(context->t_sample));
-    json_double(json, "t_fetch", context_micros(context->t_fetch));
-    json_double(json, "t_wait", context_micros(context->t_wait));
-    json_double(json, "t_compute", context_micros(context->t_compute));
+    json_seconds(json, "t_sample", context->t_sample);
+    json_seconds(json, "t_fetch", context->t_fetch);
+    json_seconds(json, "t_wait", context->t_wait);
+    json_seconds(json, "t_compute", context->t_compute);
     context_history_json(json, context);
 }

@@ -55,6 +55,17 @@ rudder_status_t policy_find(const char *name, const rudder_policy_t **policy, in
                        nearest != NULL ? "\"?" : "");
 }
 
+int policy_looks_ahead(const char *name)
+{
+    const size_t length = strcspn(name, ":");
+    for (int i = 0; i < POLICY_COUNT; i++) {
+        if (strlen(policy_table[i]->name) == length && strncmp(name, policy_table[i]->name, length) == 0) {
+            return policy_table[i]->announced != NULL;
+        }
+    }
+    return 0;
+}
+
 const char *policy_start(const rudder_policy_t *policy)
 {
     return policy == &policy_score || policy == &policy_static ? "degree" : "empty";

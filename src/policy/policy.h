@@ -14,6 +14,8 @@ enum { POLICY_MOST_WINDOW = 1 << 24 };
  * nearest name), ARGUMENT (not a number of minibatches).
  */
 rudder_status_t policy_find(const char *name, const rudder_policy_t **policy, int64_t *window, rudder_error_t *error);
+/* Whether a name, with a number or without, is that of a policy that looks ahead. */
+int policy_looks_ahead(const char *name);
 /* Name of the start content that suits a policy: "degree" or "empty". */
 const char *policy_start(const rudder_policy_t *policy);
 /* Why a policy without replacements refuses a decider: the end of the sentence "policy NAME ...". */

@@ -13,9 +13,13 @@ enum { PAGE_TEXT_WIDTH = 100 };
 
 /* ---- sentences ---- */
 
+/* To be freed. NULL: nothing is to be written, since a text has no folded parts (or there is no memory: page->failed). */
 static char *page_format(page_t *page, const char *format, va_list arguments)
 {
     char *text;
+    if (!page->html && page->folded) {
+        return NULL;
+    }
     if (vasprintf(&text, format, arguments) < 0) {
         page->failed = 1;
         return NULL;
@@ -67,7 +71,7 @@ void page_text(page_t *page, const char *format, ...)
     va_start(arguments, format);
     char *text = page_format(page, format, arguments);
     va_end(arguments);
-    if (text == NULL || text[0] == '\0' || (!page->html && page->folded)) {
+    if (text == NULL || text[0] == '\0') {
         free(text);
         return;
     }
@@ -89,8 +93,7 @@ void page_point(page_t *page, const char *format, ...)
     va_start(arguments, format);
     char *text = page_format(page, format, arguments);
     va_end(arguments);
-    if (text == NULL || (!page->html && page->folded)) {
-        free(text);
+    if (text == NULL) {
         return;
     }
     if (!page->list) {
@@ -114,8 +117,7 @@ void page_heading(page_t *page, const char *format, ...)
     va_start(arguments, format);
     char *text = page_format(page, format, arguments);
     va_end(arguments);
-    if (text == NULL || (!page->html && page->folded)) {
-        free(text);
+    if (text == NULL) {
         return;
     }
     page_settle(page);

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "buffer/costs.h"
 #include "decide/decide.h"
+#include "policy/policy.h"
 
 enum {
     REPLAY_ROW_BYTES = 4,
@@ -169,11 +170,6 @@ int replay_has_clock(const replay_settings_t *settings, const scan_group_t *grou
            info->link_rate > 0 || info->link_latency > 0;
 }
 
-static int replay_looks_ahead(const replay_job_t *job)
-{
-    return strncmp(job->policy, "lookahead", strlen("lookahead")) == 0;
-}
-
 /*
  * Ids to come that the library remembers: all that a window can hold, or what lets the policy know when every row that it
  * keeps is used next, also where that is far: in class order a rank's turn comes once an epoch. The trainer allows as much.
@@ -208,7 +204,7 @@ void replay_library(const replay_job_t *job, int32_t r, rudder_type_config_t *ty
                                    .max_ids = scan->most_ids > 0 ? scan->most_ids : 1,
                                    .max_tracked = job->max_tracked[r],
                                    .n_halo = info->n_halo,
-                                   .max_announced = replay_looks_ahead(job) ? replay_max_announced(job, r) : 0};
+                                   .max_announced = policy_looks_ahead(job->policy) ? replay_max_announced(job, r) : 0};
     *library = settings->library;
     library->n_types = 1;
     library->max_plans = 1;
@@ -255,8 +251,8 @@ static rudder_status_t replay_check(const replay_job_t *job, const scan_t *scan,
     }
     if (scan->has_owners && settings->owner_cost == RUDDER_OWNER_COST_GIVEN &&
         settings->n_owner_row_cost != scan->info.ranks) {
-        return RUDDER_FAIL(error, RUDDER_E_USAGE, "--owner-cost: expected a cost for each of %d owners, found %d",
-                           (int)scan->info.ranks, (int)settings->n_owner_row_cost);
+        return RUDDER_FAIL(error, RUDDER_E_USAGE, "--owner-cost: expected a cost for each of %d owners, found %lld",
+                           (int)scan->info.ranks, (long long)settings->n_owner_row_cost);
     }
     return RUDDER_OK;
 }
@@ -283,7 +279,7 @@ rudder_status_t replay_prepare(replay_job_t *job, rudder_error_t *error)
         const rudder_status_t status = rudder_memory_needed(&library, &bytes, error);
         free(offset);
         RUDDER_TRY(status);
-        job->memory += bytes + (replay_looks_ahead(job) ? 2 : 1) * scan->reader_bytes + REPLAY_RANK_BYTES;
+        job->memory += bytes + (policy_looks_ahead(job->policy) ? 2 : 1) * scan->reader_bytes + REPLAY_RANK_BYTES;
         most = scan->most_ids > most ? scan->most_ids : most;
     }
     job->memory += 2 * most * REPLAY_ROW_BYTES;
@@ -301,7 +297,7 @@ static rudder_status_t replay_open_rank(replay_t *replay, int32_t r, rudder_erro
     rank->number = r;
     rank->scan = job->group->trace[r];
     RUDDER_TRY(trace_reader_open(rank->scan->path, &rank->reader, &rank->info, error));
-    if (replay_looks_ahead(job)) {
+    if (policy_looks_ahead(job->policy)) {
         RUDDER_TRY(trace_reader_open(rank->scan->path, &rank->ahead, &same, error));
     }
     replay_library(job, r, &type, &library);
@@ -477,12 +473,12 @@ static rudder_status_t replay_announce_wanted(replay_t *replay, rudder_error_t *
 static rudder_status_t replay_look_ahead(replay_t *replay, rudder_error_t *error)
 {
     const replay_job_t *job = replay->job;
-    if (!replay_looks_ahead(job) || job->ahead == REPLAY_ALL) {
+    if (!policy_looks_ahead(job->policy) || job->ahead == REPLAY_ALL) {
         for (int32_t r = 0; r < job->group->n; r++) {
             replay_sample(&replay->rank[r], replay->t);
         }
     }
-    if (!replay_looks_ahead(job)) {
+    if (!policy_looks_ahead(job->policy)) {
         return RUDDER_OK;
     }
     if (job->ahead == REPLAY_WANTED) {

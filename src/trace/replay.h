@@ -32,7 +32,7 @@ typedef struct replay_settings {
     int64_t n_changes;
     rudder_owner_cost_t owner_cost;
     const double *owner_row_cost; /* [n_owner_row_cost] */
-    int32_t n_owner_row_cost;
+    int64_t n_owner_row_cost;
     /*
      * Of the library: alpha, period, seed, fallback, mode, deadline_ms, late_after, agent. Everything else is set by the
      * job.

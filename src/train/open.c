@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "nn/kernels.h"
+#include "policy/policy.h"
 #include "train/state.h"
 
 /* ---- callbacks of the library, in the thread that calls it ---- */
@@ -107,7 +108,7 @@ static int64_t train_capacity_rows(const train_t *train)
 
 int train_looks_ahead(const train_config_t *config)
 {
-    return config->policy != NULL && strncmp(config->policy, "lookahead", strlen("lookahead")) == 0;
+    return config->policy != NULL && policy_looks_ahead(config->policy);
 }
 
 /*

@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -156,12 +155,6 @@ static void run_file_line(run_file_t *file)
     json_reset(line);
 }
 
-/* Seconds to the microsecond: shorter lines, nothing lost. */
-static double run_micros(double seconds)
-{
-    return round(seconds * 1e6) / 1e6;
-}
-
 void run_counts_json(json_t *json, const train_counts_t *counts)
 {
     json_int(json, "seeds", counts->seeds);
@@ -176,24 +169,24 @@ void run_counts_json(json_t *json, const train_counts_t *counts)
 void run_loader_times_json(json_t *json, const char *key, const train_times_t *times)
 {
     json_object(json, key);
-    json_double(json, "sample", run_micros(times->sample));
-    json_double(json, "plan", run_micros(times->plan));
-    json_double(json, "exchange", run_micros(times->exchange));
-    json_double(json, "complete", run_micros(times->complete));
-    json_double(json, "gather", run_micros(times->gather));
-    json_double(json, "idle", run_micros(times->idle));
+    json_seconds(json, "sample", times->sample);
+    json_seconds(json, "plan", times->plan);
+    json_seconds(json, "exchange", times->exchange);
+    json_seconds(json, "complete", times->complete);
+    json_seconds(json, "gather", times->gather);
+    json_seconds(json, "idle", times->idle);
     json_end_object(json);
 }
 
 void run_compute_times_json(json_t *json, const char *key, const train_times_t *times)
 {
     json_object(json, key);
-    json_double(json, "wait", run_micros(times->wait));
-    json_double(json, "forward", run_micros(times->forward));
-    json_double(json, "backward", run_micros(times->backward));
-    json_double(json, "allreduce", run_micros(times->allreduce));
-    json_double(json, "step", run_micros(times->step));
-    json_double(json, "evaluate", run_micros(times->evaluate));
+    json_seconds(json, "wait", times->wait);
+    json_seconds(json, "forward", times->forward);
+    json_seconds(json, "backward", times->backward);
+    json_seconds(json, "allreduce", times->allreduce);
+    json_seconds(json, "step", times->step);
+    json_seconds(json, "evaluate", times->evaluate);
     json_end_object(json);
 }
 

@@ -1,5 +1,5 @@
-/* Files of numbers. */
-#include "cli/numbers.h"
+/* The grammar of --owner-cost, and its files of numbers. */
+#include "cli/owner_cost.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -12,7 +12,7 @@
 #include "base/text.h"
 
 /* The line without its remark and the blanks around; "" when nothing is left. */
-static char *numbers_trim(char *line)
+static char *owner_cost_trim(char *line)
 {
     line[strcspn(line, "#\r\n")] = '\0';
     line += strspn(line, " \t");
@@ -22,19 +22,17 @@ static char *numbers_trim(char *line)
     return line;
 }
 
-rudder_status_t numbers_read(const char *path, double **numbers, int64_t *n, rudder_error_t *error)
+static rudder_status_t owner_cost_file(const char *path, double **numbers, int64_t *n, rudder_error_t *error)
 {
     char line[256], what[300];
     int64_t capacity = 0;
     rudder_status_t status = RUDDER_OK;
-    *numbers = NULL;
-    *n = 0;
     FILE *file = fopen(path, "re");
     if (file == NULL) {
         return RUDDER_FAIL(error, RUDDER_E_IO, "%s: cannot be read: %s", path, strerror(errno));
     }
     for (int64_t number = 1; status == RUDDER_OK && fgets(line, sizeof line, file) != NULL; number++) {
-        const char *text = numbers_trim(line);
+        const char *text = owner_cost_trim(line);
         if (*text == '\0') {
             continue;
         }
@@ -56,4 +54,17 @@ rudder_status_t numbers_read(const char *path, double **numbers, int64_t *n, rud
         *numbers = NULL;
     }
     return status;
+}
+
+rudder_status_t owner_cost_read(const char *text, rudder_owner_cost_t *mode, double **costs, int64_t *n,
+                                rudder_error_t *error)
+{
+    *costs = NULL;
+    *n = 0;
+    if (strcmp(text, "off") == 0 || strcmp(text, "measured") == 0) {
+        *mode = text[0] == 'm' ? RUDDER_OWNER_COST_MEASURED : RUDDER_OWNER_COST_OFF;
+        return RUDDER_OK;
+    }
+    *mode = RUDDER_OWNER_COST_GIVEN;
+    return owner_cost_file(text, costs, n, error);
 }
