@@ -10,7 +10,10 @@
 #include "base/rng.h"
 #include "sample/draw.h"
 
-enum { SEEDS_STREAMS = 64 };
+enum {
+    SEEDS_STREAMS = 64,
+    SEEDS_BLUR = 32 /* one in so many seeds takes part at a time */
+};
 
 /* What draws of an epoch are for: the permutation, the place in the graph where the order begins, the streams' turns. */
 enum { SEEDS_PERMUTE, SEEDS_BEGIN, SEEDS_TURNS, SEEDS_TIME };
@@ -95,27 +98,45 @@ static void seeds_by_community(const seeds_config_t *config, int64_t epoch, int6
     }
 }
 
+/* The positions by class and, within one, in breadth-first order. Uses `order` on the way. */
+static void seeds_by_class_and_rank(const seeds_config_t *config, int64_t *order, uint64_t *scratch)
+{
+    seeds_by_rank(config, scratch);
+    for (int64_t i = 0; i < config->n; i++) {
+        order[i] = (uint32_t)scratch[i];
+        scratch[i] = seeds_word(config->label[order[i]], i);
+    }
+    seeds_sort(scratch, config->n);
+    for (int64_t i = 0; i < config->n; i++) {
+        scratch[i] = (uint64_t)order[(uint32_t)scratch[i]];
+    }
+}
+
 /*
- * A node's time in the epoch is its place in the breadth-first order, both taken as parts of a circle of 2^32, plus two
- * uniform draws of half a circle. So at any time every region takes part, most of all the one whose time it is, and the
- * mix moves once round the graph in an epoch; where it begins depends on the seed alone, so epochs follow on smoothly.
+ * The circle through all classes: a node's place on it is blurred by a uniform draw, and the run goes round it once. So that
+ * every seed has its uses near each other and not in the same step, the run is made of as many passes as epochs, which take
+ * turns seed by seed, each a little behind the one before. Where an epoch has too few steps for that, each epoch goes round.
  */
 static void seeds_by_drift(const seeds_config_t *config, int64_t epoch, int64_t *order, uint64_t *scratch)
 {
     const int64_t n = config->n;
-    const uint64_t key = seeds_key(config, epoch, SEEDS_TIME);
+    const int64_t step = config->step / config->epochs + 2, blur = n / (SEEDS_BLUR * config->epochs);
+    const int64_t lag = step > blur ? step : blur; /* a step takes fewer seeds of a pass than that */
+    const int64_t passes = lag <= n / config->epochs ? config->epochs : 1;
+    const uint64_t key = seeds_key(config, passes == 1 ? epoch : 0, SEEDS_TIME);
     const uint32_t begin = (uint32_t)draw_bits(seeds_key(config, 0, SEEDS_BEGIN), 0, 0);
-    seeds_by_rank(config, scratch);
+    seeds_by_class_and_rank(config, order, scratch);
     for (int64_t i = 0; i < n; i++) {
         const uint32_t position = (uint32_t)scratch[i];
         const uint32_t place = (uint32_t)(((uint64_t)i << 32) / (uint64_t)n);
-        const uint64_t random = draw_bits(key, position, 0);
-        const uint32_t time = begin + place + ((uint32_t)random >> 1) + ((uint32_t)(random >> 32) >> 1);
+        const uint32_t time = begin + place + (uint32_t)draw_bits(key, position, 0) / SEEDS_BLUR;
         scratch[i] = (uint64_t)time << 32 | position;
     }
     seeds_sort(scratch, n);
+    const int64_t first = passes == 1 ? 0 : epoch * n;
     for (int64_t i = 0; i < n; i++) {
-        order[i] = (uint32_t)scratch[i];
+        const int64_t at = (first + i) / passes, pass = (first + i) % passes;
+        order[i] = (uint32_t)scratch[(at + n - pass * lag) % n];
     }
 }
 

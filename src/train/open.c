@@ -264,6 +264,8 @@ static ahead_config_t train_ahead(train_t *train)
                             .seeds = {.order = config->order,
                                       .seed = config->seed,
                                       .n = parts->n_train,
+                                      .epochs = config->epochs,
+                                      .step = (int64_t)train->compute.size * config->batch,
                                       .label = parts->train_label,
                                       .rank = parts->train_rank},
                             .stride = 1,

@@ -1,4 +1,4 @@
-/* Orders of seeds: always a permutation, the same for whoever asks, and each with the property that it is there for. */
+/* Orders of seeds: a permutation in every epoch, or in the run, the same for whoever asks, and each with the property that it is there for. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@ static seeds_config_t make(seeds_order_t order, int64_t n)
         label[i] = (int32_t)(rng_mix((uint64_t)i) % 7) - 1;
         rank[i] = (int32_t)(3 * ((i * 7919 + 13) % n)); /* distinct: 7919 is a prime that divides no n below */
     }
-    return (seeds_config_t){.order = order, .seed = 5, .n = n, .label = label, .rank = rank};
+    return (seeds_config_t){.order = order, .seed = 5, .n = n, .epochs = 3, .step = 64, .label = label, .rank = rank};
 }
 
 static void release(seeds_config_t *config)
@@ -50,7 +50,7 @@ static void test_every_epoch_is_a_permutation(void **state)
 {
     (void)state;
     const int64_t sizes[] = {0, 1, 2, 3, 5, 63, 64, 65, 127, 129, 1000, 40007};
-    for (int order = SEEDS_SHUFFLED; order <= SEEDS_DRIFT; order++) {
+    for (int order = SEEDS_SHUFFLED; order < SEEDS_DRIFT; order++) {
         for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
             seeds_config_t config = make((seeds_order_t)order, sizes[s]);
             char *seen = calloc((size_t)sizes[s] + 1, 1);
@@ -149,34 +149,65 @@ static void test_community_walks_through_the_graph(void **state)
     release(&config);
 }
 
-/* In each eighth of the epoch every quarter of the graph takes part, and the mean place moves on by an eighth. */
-static void test_drift_moves_slowly_round_the_graph(void **state)
+/* Every seed comes as often as the run has epochs and once at most in a step, also where an epoch has few steps. */
+static void test_drift_uses_every_seed_as_often(void **state)
 {
     (void)state;
-    enum { N = 40000, WINDOWS = 8 };
-    const double turn = 6.283185307179586;
+    const int64_t sizes[] = {0, 1, 2, 3, 5, 64, 127, 1000, 40007}, steps[] = {1, 2, 7, 64, 500, 100000},
+                  runs[] = {1, 2, 3, 7};
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes * 6 * 4; k++) {
+        const int64_t n = sizes[k / 24];
+        seeds_config_t config = make(SEEDS_DRIFT, n);
+        config.step = steps[k / 4 % 6];
+        config.epochs = runs[k % 4];
+        int64_t *uses = calloc((size_t)n + 1, sizeof *uses), *last = calloc((size_t)n + 1, sizeof *last), step = 0;
+        for (int64_t epoch = 0; epoch < config.epochs; epoch++) {
+            int64_t *list = epoch_of(&config, epoch);
+            for (int64_t i = 0; i < n; i++) {
+                step += i % config.step == 0;
+                assert_true(list[i] >= 0 && list[i] < n);
+                assert_true(last[list[i]] < step);
+                last[list[i]] = step;
+                uses[list[i]]++;
+            }
+            free(list);
+        }
+        for (int64_t i = 0; i < n; i++) {
+            assert_int_equal(uses[i], config.epochs);
+        }
+        free(uses);
+        free(last);
+        release(&config);
+    }
+}
+
+/* In a fourteenth of the run few of the seven classes take part, in an epoch not all, in the run all. */
+static void test_drift_goes_round_the_classes_once_in_a_run(void **state)
+{
+    (void)state;
+    enum { N = 40000, PIECES = 14 };
     seeds_config_t config = make(SEEDS_DRIFT, N);
-    double before = 0;
-    for (int window = 0; window < 2 * WINDOWS; window++) { /* two epochs, one after the other */
-        int64_t *list = epoch_of(&config, window / WINDOWS);
-        double x = 0, y = 0;
-        int64_t quarter[4] = {0};
-        for (int64_t i = 0; i < N / WINDOWS; i++) {
-            const int64_t place = config.rank[list[window % WINDOWS * (N / WINDOWS) + i]] / 3;
-            x += cos(turn * (double)place / N);
-            y += sin(turn * (double)place / N);
-            quarter[place * 4 / N]++;
+    int64_t *list[3];
+    unsigned all = 0;
+    for (int epoch = 0; epoch < 3; epoch++) {
+        unsigned classes = 0;
+        list[epoch] = epoch_of(&config, epoch);
+        for (int64_t i = 0; i < N; i++) {
+            classes |= 1u << (config.label[list[epoch][i]] + 1);
         }
-        const double angle = atan2(y, x) / turn;
-        if (window > 0) {
-            const double moved = angle - before - floor(angle - before);
-            assert_true(moved > 0.09 && moved < 0.16);
+        assert_true(classes != 0x7F);
+        all |= classes;
+    }
+    assert_int_equal(all, 0x7F);
+    for (int64_t piece = 0; piece < PIECES; piece++) {
+        int64_t n = 0, count[7] = {0};
+        for (int64_t i = piece * 3 * N / PIECES; i < (piece + 1) * 3 * N / PIECES; i++) {
+            n += count[config.label[list[i / N][i % N]] + 1]++ == 0;
         }
-        for (int q = 0; q < 4; q++) {
-            assert_true(quarter[q] > N / WINDOWS / 50);
-        }
-        before = angle;
-        free(list);
+        assert_true(n <= 3);
+    }
+    for (int epoch = 0; epoch < 3; epoch++) {
+        free(list[epoch]);
     }
     release(&config);
 }
@@ -189,7 +220,8 @@ int main(void)
         cmocka_unit_test(test_shuffled_is_uniform),
         cmocka_unit_test(test_class_goes_by_label),
         cmocka_unit_test(test_community_walks_through_the_graph),
-        cmocka_unit_test(test_drift_moves_slowly_round_the_graph),
+        cmocka_unit_test(test_drift_uses_every_seed_as_often),
+        cmocka_unit_test(test_drift_goes_round_the_classes_once_in_a_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
