@@ -51,9 +51,9 @@ static void seeds_shuffle(uint64_t key, int64_t n, int64_t *order)
     }
 }
 
-static void seeds_by_class(const seeds_config_t *config, int64_t epoch, int64_t *order, uint64_t *scratch)
+/* Sorts the positions in `order` by label; those with the same keep their order. */
+static void seeds_group(const seeds_config_t *config, int64_t *order, uint64_t *scratch)
 {
-    seeds_shuffle(seeds_key(config, epoch, SEEDS_PERMUTE), config->n, order);
     for (int64_t i = 0; i < config->n; i++) {
         scratch[i] = seeds_word(config->label[order[i]], i);
     }
@@ -64,6 +64,12 @@ static void seeds_by_class(const seeds_config_t *config, int64_t epoch, int64_t 
     for (int64_t i = 0; i < config->n; i++) {
         order[i] = (int64_t)scratch[i];
     }
+}
+
+static void seeds_by_class(const seeds_config_t *config, int64_t epoch, int64_t *order, uint64_t *scratch)
+{
+    seeds_shuffle(seeds_key(config, epoch, SEEDS_PERMUTE), config->n, order);
+    seeds_group(config, order, scratch);
 }
 
 /* The positions in breadth-first order, in the lower halves of scratch. */
@@ -98,24 +104,11 @@ static void seeds_by_community(const seeds_config_t *config, int64_t epoch, int6
     }
 }
 
-/* The positions by class and, within one, in breadth-first order. Uses `order` on the way. */
-static void seeds_by_class_and_rank(const seeds_config_t *config, int64_t *order, uint64_t *scratch)
-{
-    seeds_by_rank(config, scratch);
-    for (int64_t i = 0; i < config->n; i++) {
-        order[i] = (uint32_t)scratch[i];
-        scratch[i] = seeds_word(config->label[order[i]], i);
-    }
-    seeds_sort(scratch, config->n);
-    for (int64_t i = 0; i < config->n; i++) {
-        scratch[i] = (uint64_t)order[(uint32_t)scratch[i]];
-    }
-}
-
 /*
- * The circle through all classes: a node's place on it is blurred by a uniform draw, and the run goes round it once. So that
- * every seed has its uses near each other and not in the same step, the run is made of as many passes as epochs, which take
- * turns seed by seed, each a little behind the one before. Where an epoch has too few steps for that, each epoch goes round.
+ * The circle through all classes, each in breadth-first order: a node's place on it is blurred by a uniform draw, and the
+ * run goes round it once. So that every seed has its uses near each other and not in the same step, the run is made of as
+ * many passes as epochs, which take turns seed by seed, each a little behind the one before. Where an epoch has too few
+ * steps for that, each epoch goes round.
  */
 static void seeds_by_drift(const seeds_config_t *config, int64_t epoch, int64_t *order, uint64_t *scratch)
 {
@@ -125,18 +118,22 @@ static void seeds_by_drift(const seeds_config_t *config, int64_t epoch, int64_t 
     const int64_t passes = lag <= n / config->epochs ? config->epochs : 1;
     const uint64_t key = seeds_key(config, passes == 1 ? epoch : 0, SEEDS_TIME);
     const uint32_t begin = (uint32_t)draw_bits(seeds_key(config, 0, SEEDS_BEGIN), 0, 0);
-    seeds_by_class_and_rank(config, order, scratch);
+    seeds_by_rank(config, scratch);
     for (int64_t i = 0; i < n; i++) {
-        const uint32_t position = (uint32_t)scratch[i];
+        order[i] = (uint32_t)scratch[i];
+    }
+    seeds_group(config, order, scratch);
+    for (int64_t i = 0; i < n; i++) {
+        const uint32_t position = (uint32_t)order[i];
         const uint32_t place = (uint32_t)(((uint64_t)i << 32) / (uint64_t)n);
         const uint32_t time = begin + place + (uint32_t)draw_bits(key, position, 0) / SEEDS_BLUR;
         scratch[i] = (uint64_t)time << 32 | position;
     }
     seeds_sort(scratch, n);
-    const int64_t first = passes == 1 ? 0 : epoch * n;
+    const int64_t first = passes == 1 ? 0 : (epoch + config->epochs) * n; /* once round and on: never negative */
     for (int64_t i = 0; i < n; i++) {
         const int64_t at = (first + i) / passes, pass = (first + i) % passes;
-        order[i] = (uint32_t)scratch[(at + n - pass * lag) % n];
+        order[i] = (uint32_t)scratch[(at - pass * lag) % n];
     }
 }
 

@@ -28,8 +28,8 @@ typedef struct seeds_config {
 
 /*
  * Fills order[n] with positions in the list of training nodes, 0 .. n-1: a permutation of them, but for SEEDS_DRIFT, where
- * each comes once in an epoch only in the mean of the run, and at most once in a step. epoch: less than `epochs`. scratch:
- * n uint64. Cost: O(n log n). Thread-safe.
+ * each comes once in an epoch only in the mean of the run, and at most once in a step. epoch: 0 .. `epochs` - 1, or -1
+ * for one before the run. scratch: n uint64. Cost: O(n log n). Thread-safe.
  */
 void seeds_epoch(const seeds_config_t *config, int64_t epoch, int64_t *order, uint64_t *scratch);
 

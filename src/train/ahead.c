@@ -55,7 +55,7 @@ rudder_status_t ahead_open(const ahead_config_t *config, ahead_t **out, rudder_e
     ahead_t *ahead = calloc(1, sizeof *ahead);
     if (ahead != NULL) {
         ahead->config = *config;
-        ahead->steps_per_epoch = (n_train + config->seeds_per_step - 1) / config->seeds_per_step;
+        ahead->steps_per_epoch = (n_train + config->seeds.step - 1) / config->seeds.step;
         ahead->order = malloc((size_t)n_train * sizeof *ahead->order);
         ahead->scratch = malloc((size_t)n_train * sizeof *ahead->scratch);
         ahead->seeds = malloc((size_t)n_train * sizeof *ahead->seeds);
@@ -104,8 +104,8 @@ static int64_t ahead_seeds(ahead_t *ahead, int64_t step, int64_t *labelled, int6
 {
     const parts_t *parts = ahead->config.parts;
     const part_t *part = ahead->config.part;
-    const int64_t begin = step * ahead->config.seeds_per_step;
-    const int64_t most = begin + ahead->config.seeds_per_step;
+    const int64_t begin = step * ahead->config.seeds.step;
+    const int64_t most = begin + ahead->config.seeds.step;
     const int64_t end = most < parts->n_train ? most : parts->n_train;
     int64_t n = 0;
     *labelled = 0;

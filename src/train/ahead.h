@@ -36,12 +36,11 @@ typedef struct ahead_config {
     sampler_t *sampler;
     rudder_t *handle;
     seeds_config_t seeds;
-    int64_t first_epoch;    /* 0, but for samples that training never sees */
-    int64_t stride;         /* 1: every step of an epoch; more: some of them */
-    int64_t minibatches;    /* of the run */
-    int64_t seeds_per_step; /* of all ranks together */
-    int looks;              /* the policy looks ahead: the same on all ranks */
-    int64_t memory;         /* bytes that what was sampled ahead may hold; one minibatch always may */
+    int64_t first_epoch; /* 0, but for samples that training never sees */
+    int64_t stride;      /* 1: every step of an epoch; more: some of them */
+    int64_t minibatches; /* of the run */
+    int looks;           /* the policy looks ahead: the same on all ranks */
+    int64_t memory;      /* bytes that what was sampled ahead may hold; one minibatch always may */
 } ahead_config_t;
 
 typedef struct ahead ahead_t;

@@ -130,6 +130,12 @@ static int64_t train_most_announced(const train_t *train, int64_t ids)
 
 enum { TRAIN_TRACKED = 1 << 20 }; /* remote nodes that the library remembers in any case */
 
+/* Seeds of a step, all ranks together. */
+static int64_t train_step_seeds(const train_t *train)
+{
+    return (int64_t)train->compute.size * train->config->batch;
+}
+
 /* The library's configuration. *type is what it points to. */
 static void train_library(train_t *train, rudder_type_config_t *type, rudder_config_t *library)
 {
@@ -137,7 +143,7 @@ static void train_library(train_t *train, rudder_type_config_t *type, rudder_con
     const parts_t *parts = &train->parts;
     const part_t *part = &train->part;
     const int64_t remote = parts->n_nodes - part->n_owned;
-    const int64_t step_seeds = (int64_t)train->compute.size * config->batch;
+    const int64_t step_seeds = train_step_seeds(train);
     const int64_t seeds = step_seeds < train->mine.train ? step_seeds : train->mine.train;
     const int64_t inputs = loader_most_inputs(parts, seeds, config->n_layers, config->fanout);
     const int64_t ids = inputs < remote ? inputs : remote;
@@ -265,12 +271,11 @@ static ahead_config_t train_ahead(train_t *train)
                                       .seed = config->seed,
                                       .n = parts->n_train,
                                       .epochs = config->epochs,
-                                      .step = (int64_t)train->compute.size * config->batch,
+                                      .step = train_step_seeds(train),
                                       .label = parts->train_label,
                                       .rank = parts->train_rank},
                             .stride = 1,
                             .minibatches = config->epochs * train->result.steps_per_epoch,
-                            .seeds_per_step = (int64_t)train->compute.size * config->batch,
                             .looks = train_looks_ahead(config),
                             .memory = config->window_memory};
 }
@@ -309,7 +314,7 @@ static void train_facts(train_t *train)
     result->nodes = parts->n_nodes;
     result->edges = parts->n_edges;
     result->row_bytes = parts->n_feat * (int64_t)sizeof(float);
-    const int64_t step_seeds = (int64_t)train->compute.size * train->config->batch;
+    const int64_t step_seeds = train_step_seeds(train);
     result->steps_per_epoch = (parts->n_train + step_seeds - 1) / step_seeds;
     result->epochs = train->config->epochs;
     mine->rank = train->compute.rank;
@@ -381,7 +386,7 @@ static rudder_status_t train_open_buffer(train_t *train, rudder_error_t *error)
 static int64_t train_loader_estimate(const train_t *train)
 {
     const train_config_t *config = train->config;
-    const int64_t step_seeds = (int64_t)train->compute.size * config->batch;
+    const int64_t step_seeds = train_step_seeds(train);
     const int64_t seeds = step_seeds < train->mine.train ? step_seeds : train->mine.train;
     const int64_t inputs = loader_most_inputs(&train->parts, seeds, config->n_layers, config->fanout);
     const int64_t slots = train->threads_multiple ? config->depth + 1 : 1;

@@ -51,7 +51,7 @@ static rudder_status_t start_presample(const start_config_t *config, double *wei
 {
     const part_t *part = config->ahead.part;
     ahead_config_t sampling = config->ahead;
-    const int64_t steps = (config->ahead.parts->n_train + sampling.seeds_per_step - 1) / sampling.seeds_per_step;
+    const int64_t steps = (config->ahead.parts->n_train + sampling.seeds.step - 1) / sampling.seeds.step;
     sampling.looks = 0;
     sampling.first_epoch = -1;
     sampling.stride = (steps + START_SAMPLES - 1) / START_SAMPLES;
@@ -206,7 +206,7 @@ rudder_status_t start_weights(const start_config_t *config, double *weight, int 
                                   .comm = config->ahead.comm,
                                   .n_layers = config->n_layers,
                                   .fanout = config->fanout,
-                                  .seeds_per_step = config->ahead.seeds_per_step};
+                                  .seeds_per_step = config->ahead.seeds.step};
         status = vip_halo(&vip, weight, error);
         *agreed = status != RUDDER_E_PEER;
     } else {
