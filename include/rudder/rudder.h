@@ -78,6 +78,12 @@ typedef struct rudder_type_config {
     const int64_t *owner_offset;
     /* Ids of minibatches to come that are remembered, if the policy looks ahead; 0: 16 capacity_rows + 2 max_ids. */
     int64_t max_announced;
+    /*
+     * Ids are below it, an error in a plan otherwise: the number of nodes of the type, say. 0: the end of owner_offset, or
+     * INT64_MAX, which bounds nothing, when that is not given. The smaller, the faster: nodes are then found by an array and not by hashing, where the
+     * array is no larger (4 bytes an id for it; 16 bytes for each of capacity_rows + max_tracked + max_ids for hashing).
+     */
+    int64_t id_end;
 } rudder_type_config_t;
 
 /* What rows of different owners cost, for policies that weigh them (mix, lookahead). */

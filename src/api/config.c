@@ -95,6 +95,10 @@ static rudder_status_t config_read_type(config_t *config, int32_t i, rudder_erro
                                i, given->n_owners + 1, type->owner_offset == NULL ? "NULL" : "a descent");
         }
     }
+    RUDDER_TRY(config_range("id_end", type->id_end, 0, INT64_MAX, error));
+    if (type->id_end == 0) {
+        type->id_end = given->n_owners > 0 ? type->owner_offset[given->n_owners] : INT64_MAX;
+    }
     return RUDDER_OK;
 }
 

@@ -108,6 +108,7 @@ static buffer_config_t rudder_buffer_config(const config_t *config, int32_t type
                              .max_ids = t->max_ids,
                              .max_tracked = t->max_tracked,
                              .max_announced = t->max_announced,
+                             .id_end = t->id_end,
                              .max_plans = config->given.max_plans,
                              .period = config->given.period,
                              .alpha = config->given.alpha,
@@ -228,11 +229,17 @@ static void rudder_publish(rudder_t *handle)
 
 static rudder_status_t rudder_check_halo(const rudder_type_config_t *type, rudder_error_t *error)
 {
+    const int64_t last = config_last_id(type->id_end);
     for (int64_t i = 0; i < type->n_halo; i++) {
-        if (type->halo[i] < 0 || (type->halo[i] >= type->owned_begin && type->halo[i] < type->owned_end)) {
-            return RUDDER_FAIL(error, type->halo[i] < 0 ? RUDDER_E_ARGUMENT : RUDDER_E_OWNED,
-                               "halo[%lld]: expected a remote id, found %lld (owned: %lld to %lld)", (long long)i,
-                               (long long)type->halo[i], (long long)type->owned_begin, (long long)type->owned_end);
+        const int64_t id = type->halo[i];
+        if (id < 0 || id > last) {
+            return RUDDER_FAIL(error, RUDDER_E_ARGUMENT, "halo[%lld]: expected an id of 0 to %lld, found %lld",
+                               (long long)i, (long long)last, (long long)id);
+        }
+        if (id >= type->owned_begin && id < type->owned_end) {
+            return RUDDER_FAIL(error, RUDDER_E_OWNED,
+                               "halo[%lld]: expected a remote id, found %lld, owned are %lld to %lld", (long long)i,
+                               (long long)id, (long long)type->owned_begin, (long long)type->owned_end - 1);
         }
     }
     return RUDDER_OK;
@@ -423,11 +430,12 @@ static rudder_status_t rudder_check_type(const rudder_t *handle, int32_t type, r
     return RUDDER_OK;
 }
 
-/* Remote ids of a type: not negative, not owned, at most `most`. */
+/* Remote ids of a type: below its end, not owned, at most `most`. */
 static rudder_status_t rudder_check_ids(const rudder_t *handle, int32_t type, const int64_t *ids, int64_t n,
                                         int64_t most, rudder_error_t *error)
 {
     const int64_t begin = handle->owned_begin[type], end = handle->owned_end[type];
+    const int64_t last = config_last_id(handle->nodes[type].id_end);
     const uint64_t owned = (uint64_t)end - (uint64_t)begin;
     if (n < 0 || n > most || (n > 0 && ids == NULL)) {
         return RUDDER_FAIL(error, RUDDER_E_ARGUMENT, "ids of type %d: expected 0 to %lld of them, found %lld%s", type,
@@ -435,12 +443,13 @@ static rudder_status_t rudder_check_ids(const rudder_t *handle, int32_t type, co
     }
     int64_t wrong = 0;
     for (int64_t i = 0; i < n; i++) {
-        wrong |= (int64_t)(ids[i] < 0) | (int64_t)((uint64_t)ids[i] - (uint64_t)begin < owned);
+        wrong |= (int64_t)((uint64_t)ids[i] > (uint64_t)last) | (int64_t)((uint64_t)ids[i] - (uint64_t)begin < owned);
     }
     for (int64_t i = 0; wrong != 0 && i < n; i++) {
-        if (ids[i] < 0) {
-            return RUDDER_FAIL(error, RUDDER_E_ARGUMENT, "ids[%lld] of type %d: expected an id >= 0, found %lld",
-                               (long long)i, type, (long long)ids[i]);
+        if (ids[i] < 0 || ids[i] > last) {
+            return RUDDER_FAIL(error, RUDDER_E_ARGUMENT,
+                               "ids[%lld] of type %d: expected an id of 0 to %lld, found %lld", (long long)i, type,
+                               (long long)last, (long long)ids[i]);
         }
         if (ids[i] >= begin && ids[i] < end) {
             return RUDDER_FAIL(error, RUDDER_E_OWNED,

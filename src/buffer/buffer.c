@@ -6,7 +6,7 @@
 #include "buffer/buffer.h"
 #include "buffer/rank.h"
 
-enum { BUFFER_AHEAD = 16, BUFFER_BLOCK = 16, BUFFER_RING = 4 * BUFFER_BLOCK };
+enum { BUFFER_AHEAD = 32, BUFFER_RING = 4 * BUFFER_AHEAD };
 
 /* ---- Memory ----------------------------------------------------------------------------------------------------- */
 
@@ -55,6 +55,7 @@ void buffer_layout(arena_t *arena, const buffer_config_t *config, rudder_nodes_t
     rudder_nodes_t n = {.capacity = config->capacity,
                         .max_nodes = (int32_t)setup.max_nodes,
                         .max_ids = config->max_ids,
+                        .id_end = config->id_end,
                         .row_bytes = config->row_bytes,
                         .policy = policy,
                         .state_bytes = policy->state_bytes,
@@ -77,6 +78,7 @@ void buffer_layout(arena_t *arena, const buffer_config_t *config, rudder_nodes_t
     n.policy_self = arena_take(arena, self_bytes, 1);
     if (nodes != NULL) {
         *nodes = n;
+        nodes_choose_index(nodes);
         memset(n.policy_self, 0, self_bytes);
     }
 }
@@ -109,7 +111,7 @@ void buffer_open(rudder_nodes_t *nodes, unsigned char *rows)
 {
     nodes->rows = rows;
     nodes->free = nodes->capacity;
-    memset(nodes->index, 0, nodes->index_size * sizeof *nodes->index);
+    nodes_empty_index(nodes);
     for (int64_t slot = 0; slot < nodes->capacity; slot++) {
         nodes->slot_node[slot] = (int32_t)(-2 - slot); /* the next free one is slot + 1 */
         nodes->row_sequence[slot] = 0;
@@ -159,7 +161,7 @@ void buffer_choose_start(rudder_nodes_t *nodes, const buffer_halo_t *halo, buffe
     for (int64_t i = 0; i < nodes->n_start; i++) {
         nodes_record(nodes, (int32_t)i)->id = ids[i];
     }
-    memset(nodes->index, 0, nodes->index_size * sizeof *nodes->index);
+    nodes_empty_index(nodes);
 }
 
 static void buffer_plan_reset(buffer_plan_t *plan, rudder_nodes_t *nodes, int64_t n_ids)
@@ -257,6 +259,7 @@ typedef struct buffer_search {
     buffer_plan_t *plan;
     const int64_t *ids;
     uint64_t *index, index_size;
+    int32_t *by_id;
     uint32_t now;
     int32_t known;                    /* nodes before this one have a state to save */
     int lends;                        /* ids that cannot be tracked get a lent record */
@@ -274,8 +277,8 @@ static inline uint64_t buffer_probe(const buffer_search_t *s, uint64_t hash, uin
     return at;
 }
 
-/* An id that is not in the index enters at `at`: as a new node, or with a record lent for this minibatch; or -1. */
-static int32_t buffer_new_node(const buffer_search_t *s, int64_t id, uint64_t hash, uint64_t at)
+/* An id that is not in the index, where its place is `at`: a new node, or a record lent for this minibatch; or -1. */
+static int32_t buffer_new_node(const buffer_search_t *s, int64_t id, uint64_t at)
 {
     rudder_nodes_t *nodes = s->nodes;
     int32_t node;
@@ -288,16 +291,17 @@ static int32_t buffer_new_node(const buffer_search_t *s, int64_t id, uint64_t ha
         nodes->misses[nodes->max_ids - ++nodes->n_lent] = (int32_t)(uint32_t)at; /* to be emptied again */
     }
     buffer_new_record(nodes, node, id);
-    nodes->index[at] = nodes_entry(hash, node);
     return node;
 }
 
-static inline int32_t buffer_node_of(buffer_search_t *s, int64_t id, const buffer_flight_t *flight)
+static inline int32_t buffer_hashed_node(const buffer_search_t *s, int64_t id, const buffer_flight_t *flight)
 {
     for (uint64_t at = flight->at;; at = at + 1 == s->index_size ? 0 : at + 1) {
         at = buffer_probe(s, flight->hash, at);
         if (s->index[at] == 0) {
-            return buffer_new_node(s, id, flight->hash, at);
+            const int32_t node = buffer_new_node(s, id, at);
+            s->index[at] = node < 0 ? 0 : nodes_entry(flight->hash, node);
+            return node;
         }
         const int32_t node = nodes_entry_node(s->index[at]);
         if (nodes_record(s->nodes, node)->id == id) {
@@ -306,9 +310,21 @@ static inline int32_t buffer_node_of(buffer_search_t *s, int64_t id, const buffe
     }
 }
 
-/* The three stations of an id: its place in the index is called for; ... */
-static inline void buffer_call_index(buffer_search_t *s, int64_t i)
+static inline int32_t buffer_node_by_id(const buffer_search_t *s, int64_t id)
 {
+    if (s->by_id[id] == 0) {
+        s->by_id[id] = buffer_new_node(s, id, (uint64_t)id) + 1;
+    }
+    return s->by_id[id] - 1;
+}
+
+/* The three stations of an id: its place in the index is called for; ... */
+static inline void buffer_call_index(buffer_search_t *s, int64_t i, int by_id)
+{
+    if (by_id) {
+        __builtin_prefetch(&s->by_id[s->ids[i]]);
+        return;
+    }
     const uint64_t hash = rng_mix((uint64_t)s->ids[i]);
     const uint64_t at = nodes_home(s->nodes, hash);
     s->flight[(uint64_t)i % BUFFER_RING] = (buffer_flight_t){.hash = hash, .at = at};
@@ -316,19 +332,25 @@ static inline void buffer_call_index(buffer_search_t *s, int64_t i)
 }
 
 /* ... the index names a node, whose record is called for; ... */
-static inline void buffer_call_record(buffer_search_t *s, int64_t i)
+static inline void buffer_call_record(buffer_search_t *s, int64_t i, int by_id)
 {
-    buffer_flight_t *flight = &s->flight[(uint64_t)i % BUFFER_RING];
-    flight->at = buffer_probe(s, flight->hash, flight->at);
-    const int32_t node = nodes_entry_node(s->index[flight->at]);
+    int32_t node;
+    if (by_id) {
+        node = s->by_id[s->ids[i]] - 1;
+    } else {
+        buffer_flight_t *flight = &s->flight[(uint64_t)i % BUFFER_RING];
+        flight->at = buffer_probe(s, flight->hash, flight->at);
+        node = nodes_entry_node(s->index[flight->at]);
+    }
     __builtin_prefetch(nodes_record(s->nodes, node & ~(node >> 31)),
                        1); /* an empty entry names -1: any record will do */
 }
 
 /* ... the record is read. */
-static inline int32_t buffer_called_node(buffer_search_t *s, int64_t i)
+static inline int32_t buffer_called_node(const buffer_search_t *s, int64_t i, int by_id)
 {
-    return buffer_node_of(s, s->ids[i], &s->flight[(uint64_t)i % BUFFER_RING]);
+    return by_id ? buffer_node_by_id(s, s->ids[i])
+                 : buffer_hashed_node(s, s->ids[i], &s->flight[(uint64_t)i % BUFFER_RING]);
 }
 
 /* The node of id i is looked at: a hit, a miss, or a duplicate. */
@@ -364,39 +386,36 @@ static inline void buffer_serve_node(buffer_search_t *s, int64_t i, int32_t node
 }
 
 /* What is done with an id once its record is there. */
-typedef void (*buffer_serve_t)(buffer_search_t *s, int64_t i);
+typedef void (*buffer_serve_t)(buffer_search_t *s, int64_t i, int32_t node);
 
-static inline void buffer_serve(buffer_search_t *s, int64_t i)
+static inline void buffer_serve_name(buffer_search_t *s, int64_t i, int32_t node)
 {
-    buffer_serve_node(s, i, buffer_called_node(s, i));
+    s->node[i] = node;
 }
 
-static inline void buffer_serve_name(buffer_search_t *s, int64_t i)
-{
-    s->node[i] = buffer_called_node(s, i);
-}
-
-/* One pass in which the stations are BUFFER_AHEAD ids apart: memory is fetched while other ids are served. */
-static inline __attribute__((always_inline)) void buffer_pass(buffer_search_t *s, int64_t n, buffer_serve_t serve)
+/*
+ * One pass in which the stations are BUFFER_AHEAD ids apart: memory is fetched while other ids are served. `serve` and
+ * `by_id` are constants where it is called, so that each pass is a loop of its own.
+ */
+static inline __attribute__((always_inline)) void buffer_pass(buffer_search_t *s, int64_t n, buffer_serve_t serve,
+                                                              int by_id)
 {
     int64_t called = 0, named = 0, served = 0;
     while (called < n && called < 2 * BUFFER_AHEAD) {
-        buffer_call_index(s, called++);
+        buffer_call_index(s, called++, by_id);
     }
     while (named < n && named < BUFFER_AHEAD) {
-        buffer_call_record(s, named++);
-    }
-    while (called < n) {
-        buffer_call_index(s, called++);
-        buffer_call_record(s, named++);
-        serve(s, served++);
-    }
-    while (named < n) {
-        buffer_call_record(s, named++);
-        serve(s, served++);
+        buffer_call_record(s, named++, by_id);
     }
     while (served < n) {
-        serve(s, served++);
+        if (called < n) {
+            buffer_call_index(s, called++, by_id);
+        }
+        if (named < n) {
+            buffer_call_record(s, named++, by_id);
+        }
+        serve(s, served, buffer_called_node(s, served, by_id));
+        served++;
     }
 }
 
@@ -413,8 +432,8 @@ static void buffer_pass_named(buffer_search_t *s, int64_t n, const int32_t *name
         }
         int32_t node = named[i];
         if (node < 0 || nodes_record(s->nodes, node)->id != s->ids[i]) {
-            buffer_call_index(s, i);
-            node = buffer_called_node(s, i);
+            buffer_call_index(s, i, s->by_id != NULL);
+            node = buffer_called_node(s, i, s->by_id != NULL);
         }
         buffer_serve_node(s, i, node);
     }
@@ -428,17 +447,25 @@ static void buffer_look_up(rudder_nodes_t *nodes, buffer_plan_t *plan, const int
                          .ids = ids,
                          .index = nodes->index,
                          .index_size = nodes->index_size,
+                         .by_id = nodes->by_id,
                          .now = (uint32_t)nodes->sequence,
                          .known = buffer_touches(nodes->policy) ? nodes->count : 0,
                          .lends = 1};
     if (announced != NULL && announced->n == n) {
         buffer_pass_named(&s, n, announced_nodes(&nodes->announced, announced));
+    } else if (s.by_id != NULL) {
+        buffer_pass(&s, n, buffer_serve_node, 1);
     } else {
-        buffer_pass(&s, n, buffer_serve);
+        buffer_pass(&s, n, buffer_serve_node, 0);
     }
     plan->n_untracked = nodes->n_lent;
     for (; nodes->n_lent > 0; nodes->n_lent--) {
-        nodes->index[(uint32_t)nodes->misses[nodes->max_ids - nodes->n_lent]] = 0;
+        const uint32_t at = (uint32_t)nodes->misses[nodes->max_ids - nodes->n_lent];
+        if (s.by_id != NULL) {
+            s.by_id[at] = 0;
+        } else {
+            s.index[at] = 0;
+        }
     }
     plan->n_hit = s.n_hit;
     plan->n_miss = s.n_miss;
@@ -447,9 +474,17 @@ static void buffer_look_up(rudder_nodes_t *nodes, buffer_plan_t *plan, const int
 /* The nodes of ids: those that are tracked, or can be; -1: no room. */
 static void buffer_name(rudder_nodes_t *nodes, const int64_t *ids, int64_t n, int32_t *node)
 {
-    buffer_search_t s = {
-        .nodes = nodes, .ids = ids, .index = nodes->index, .index_size = nodes->index_size, .node = node};
-    buffer_pass(&s, n, buffer_serve_name);
+    buffer_search_t s = {.nodes = nodes,
+                         .ids = ids,
+                         .index = nodes->index,
+                         .index_size = nodes->index_size,
+                         .by_id = nodes->by_id,
+                         .node = node};
+    if (s.by_id != NULL) {
+        buffer_pass(&s, n, buffer_serve_name, 1);
+    } else {
+        buffer_pass(&s, n, buffer_serve_name, 0);
+    }
 }
 
 /*

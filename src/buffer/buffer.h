@@ -15,6 +15,7 @@
 typedef struct buffer_config {
     size_t row_bytes;
     int64_t capacity, max_ids, max_tracked, max_announced;
+    int64_t id_end; /* ids are below it */
     int32_t max_plans;
     int32_t period;
     double alpha;

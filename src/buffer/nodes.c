@@ -61,8 +61,26 @@ int32_t rudder_slot_node(const rudder_nodes_t *nodes, int32_t slot)
 
 /* ---- Index ------------------------------------------------------------------------------------------------------ */
 
+void nodes_choose_index(rudder_nodes_t *nodes)
+{
+    const int64_t places = (int64_t)(nodes->index_size * (sizeof *nodes->index / sizeof *nodes->by_id));
+    nodes->by_id = nodes->id_end <= places ? (int32_t *)(void *)nodes->index : NULL;
+}
+
+void nodes_empty_index(rudder_nodes_t *nodes)
+{
+    if (nodes->by_id != NULL) {
+        memset(nodes->by_id, 0, (size_t)nodes->id_end * sizeof *nodes->by_id);
+    } else {
+        memset(nodes->index, 0, nodes->index_size * sizeof *nodes->index);
+    }
+}
+
 int32_t nodes_find(const rudder_nodes_t *nodes, int64_t id)
 {
+    if (nodes->by_id != NULL) {
+        return (uint64_t)id < (uint64_t)nodes->id_end ? nodes->by_id[id] - 1 : -1;
+    }
     const uint64_t hash = rng_mix((uint64_t)id);
     for (uint64_t at = nodes_home(nodes, hash); nodes->index[at] != 0; at = nodes_next(nodes, at)) {
         const int32_t node = nodes_entry_node(nodes->index[at]);
@@ -75,6 +93,10 @@ int32_t nodes_find(const rudder_nodes_t *nodes, int64_t id)
 
 void nodes_insert(rudder_nodes_t *nodes, int32_t node)
 {
+    if (nodes->by_id != NULL) {
+        nodes->by_id[nodes_record(nodes, node)->id] = node + 1;
+        return;
+    }
     const uint64_t hash = rng_mix((uint64_t)nodes_record(nodes, node)->id);
     uint64_t at = nodes_home(nodes, hash);
     while (nodes->index[at] != 0) {
@@ -85,6 +107,10 @@ void nodes_insert(rudder_nodes_t *nodes, int32_t node)
 
 void nodes_remove(rudder_nodes_t *nodes, int32_t node)
 {
+    if (nodes->by_id != NULL) {
+        nodes->by_id[nodes_record(nodes, node)->id] = 0;
+        return;
+    }
     const uint64_t hash = rng_mix((uint64_t)nodes_record(nodes, node)->id);
     uint64_t at = nodes_home(nodes, hash);
     while (nodes->index[at] != nodes_entry(hash, node)) {

@@ -1,7 +1,8 @@
 /*
- * The tracked nodes, the slots and the rows of one row type: what rudder/policy.h calls rudder_nodes_t. One open-addressing
- * index finds a node by its id; the node's record (one cache line or less, with the policy's bytes) tells its slot and the
- * last minibatch that asked for it, so that one probe serves deduplication, hit test and tracking.
+ * The tracked nodes, the slots and the rows of one row type: what rudder/policy.h calls rudder_nodes_t. An index finds a node
+ * by its id: an array by id where that takes no more memory than hashing would, an open-addressing table elsewhere. The node's
+ * record (one cache line or less, with the policy's bytes) tells its slot and the last minibatch that asked for it, so that
+ * one probe serves deduplication, hit test and tracking.
  *
  * Rows arrive later than plans are made, so a slot has two faces: the node that is in it by plan (slot_node, brought by the
  * plan `brought`) and the row that lies in its memory (delivered for the plan row_sequence). Plans change the first,
@@ -75,6 +76,8 @@ struct rudder_nodes {
     int32_t settled; /* nodes before this one are tracked whatever is aborted: they were known or announced */
     uint64_t *index; /* [index_size]: hash tag << 32 | node + 1; 0: empty */
     uint64_t index_size;
+    int32_t *by_id; /* [id_end], in the memory of the index: node + 1; 0: not tracked. NULL: it does not fit */
+    int64_t id_end; /* ids are below it */
 
     int64_t capacity, free;
     int32_t free_head;     /* first free slot, capacity: none */
@@ -143,6 +146,10 @@ static inline int nodes_missed(const rudder_nodes_t *nodes, const nodes_record_t
 }
 
 /* ---- Index ------------------------------------------------------------------------------------------------------ */
+
+/* Chooses by_id or index; for nodes whose memory is there. */
+void nodes_choose_index(rudder_nodes_t *nodes);
+void nodes_empty_index(rudder_nodes_t *nodes);
 
 /* Where the search for a hash starts: the high half scaled to the table, the low half is the tag. */
 static inline uint64_t nodes_home(const rudder_nodes_t *nodes, uint64_t hash)

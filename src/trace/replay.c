@@ -204,6 +204,7 @@ void replay_library(const replay_job_t *job, int32_t r, rudder_type_config_t *ty
                                    .max_ids = scan->most_ids > 0 ? scan->most_ids : 1,
                                    .max_tracked = job->max_tracked[r],
                                    .n_halo = info->n_halo,
+                                   .id_end = scan->largest < INT64_MAX ? scan->largest + 1 : INT64_MAX,
                                    .max_announced = policy_looks_ahead(job->policy) ? replay_max_announced(job, r) : 0};
     *library = settings->library;
     library->n_types = 1;

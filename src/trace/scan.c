@@ -34,6 +34,9 @@ static void scan_minibatch(scan_t *scan, const trace_minibatch_t *minibatch)
     scan->minibatches++;
     scan->ids += minibatch->n;
     scan->most_ids = minibatch->n > scan->most_ids ? minibatch->n : scan->most_ids;
+    for (int64_t i = 0; i < minibatch->n; i++) {
+        scan->largest = minibatch->ids[i] > scan->largest ? minibatch->ids[i] : scan->largest;
+    }
     if (minibatch->announced < 0 || scan->most_announced < 0) {
         scan->most_announced = -1;
     } else if (minibatch->announced > scan->most_announced) {
@@ -67,7 +70,7 @@ rudder_status_t scan_trace(const char *path, scan_t *scan, _Atomic int64_t *prog
     const trace_info_t *info;
     bound_t *set = NULL;
     struct stat about;
-    *scan = (scan_t){.path = path};
+    *scan = (scan_t){.path = path, .largest = -1};
     if (stat(path, &about) != 0) {
         return RUDDER_FAIL(error, RUDDER_E_IO, "%s: cannot be opened: %s", path, strerror(errno));
     }
@@ -91,6 +94,7 @@ rudder_status_t scan_trace(const char *path, scan_t *scan, _Atomic int64_t *prog
         scan->known = scan->distinct = bound_distinct(set);
         for (int64_t i = 0; i < info->n_halo; i++) {
             scan->known += !bound_knows(set, info->halo[i]);
+            scan->largest = info->halo[i] > scan->largest ? info->halo[i] : scan->largest;
         }
         scan->reader_bytes = trace_reader_memory(reader);
         scan->info.halo = scan->info.owner_offset = NULL;

@@ -16,6 +16,7 @@ typedef struct scan {
     int64_t minibatches, ids, remote; /* remote: distinct ids of each minibatch, summed */
     int64_t distinct;                 /* ids of the whole trace */
     int64_t known;                    /* those, and the halo's */
+    int64_t largest;                  /* of both; -1: there is none */
     int64_t most_ids;                 /* of a minibatch */
     int64_t most_announced;           /* later minibatches that were announced; -1: some are not known */
     /* [minibatches] seconds, NAN where not known; NULL: of none. See scan_group_t. */

@@ -173,6 +173,7 @@ static void test_arguments(void **state)
     TYPE_REFUSED_WITH(owned_begin, 2000, "owned");
     TYPE_REFUSED_WITH(halo, NULL, "halo");
     TYPE_REFUSED_WITH(max_announced, -1, "max_announced");
+    TYPE_REFUSED_WITH(id_end, -1, "id_end");
     TYPE_REFUSED_WITH(max_announced, (int64_t)1 << 40, "max_announced");
     REFUSED_WITH(n_owners, -1, "n_owners");
     REFUSED_WITH(n_owners, 3, "owner_offset of type 0: expected 4 ascending ids, found NULL");
@@ -187,6 +188,11 @@ static void test_arguments(void **state)
     halo[3] = 7; /* owned */
     assert_int_equal(rudder_open(&config, &handle, &error), RUDDER_E_OWNED);
     halo[3] = 1003;
+    type = types[0];
+    type.id_end = 1059;
+    config.types = &type;
+    assert_int_equal(rudder_open(&config, &handle, &error), RUDDER_E_ARGUMENT);
+    assert_non_null(strstr(error.text, "halo[59]: expected an id of 0 to 1058, found 1059"));
     assert_int_equal(rudder_open(NULL, &handle, &error), RUDDER_E_ARGUMENT);
     assert_int_equal(rudder_open(&config, NULL, NULL), RUDDER_E_ARGUMENT);
 }
@@ -435,6 +441,26 @@ static void test_empty_announcements(void **state)
     }
     assert_true(seq >= 1024);
     assert_int_equal(rudder_announce(handle, seq, 0, NULL, 0, NULL), RUDDER_E_AGAIN);
+    rudder_close(handle, 0);
+}
+
+/* The first id beyond the last is refused, whether it is planned or announced; nothing is looked up, nothing is kept. */
+static void test_beyond_the_last_id(void **state)
+{
+    const int64_t last[] = {1058, 1059}, beyond[] = {1058, 1060};
+    rudder_plan_t *plan = NULL;
+    rudder_error_t error;
+    (void)state;
+    rudder_type_config_t type = types[0];
+    type.id_end = 1060;
+    rudder_config_t config = configure("lfu", NULL);
+    config.types = &type;
+    rudder_t *handle = open_or_fail(&config);
+    assert_int_equal(rudder_plan_begin(handle, 0, beyond, 2, &plan, &error), RUDDER_E_ARGUMENT);
+    assert_non_null(strstr(error.text, "ids[1] of type 0: expected an id of 0 to 1059, found 1060"));
+    assert_int_equal(rudder_announce(handle, 0, 0, beyond, 2, &error), RUDDER_E_ARGUMENT);
+    assert_int_equal(rudder_plan_begin(handle, 0, last, 2, &plan, &error), RUDDER_OK);
+    assert_int_equal(rudder_abort(handle, plan, &error), RUDDER_OK);
     rudder_close(handle, 0);
 }
 
@@ -689,6 +715,7 @@ int main(void)
                                        cmocka_unit_test(test_wrong_ids),
                                        cmocka_unit_test(test_order),
                                        cmocka_unit_test(test_announce),
+                                       cmocka_unit_test(test_beyond_the_last_id),
                                        cmocka_unit_test(test_look_ahead),
                                        cmocka_unit_test(test_empty_announcements),
                                        cmocka_unit_test(test_owners),

@@ -824,7 +824,8 @@ static void do_invalidate(world_t *w)
     int64_t ids[8];
     for (int i = 0; i < 8; i++) {
         const int u = (int)below(UNIVERSE + 4);
-        ids[i] = u < UNIVERSE ? id_of(w, type, u) : 1 + u; /* unknown ones are ignored */
+        /* Unknown ones are ignored, those beyond the last id too. */
+        ids[i] = id_of(w, type, u) + (u < UNIVERSE ? 0 : 1 - (int64_t)below(2) * 7 * UNIVERSE);
         known_t *k = u < UNIVERSE ? &w->now.type[type].of[u] : NULL;
         if (w->n_open == 0 && k != NULL) {
             if (k->inside) {
@@ -924,7 +925,8 @@ static const char *open_world(world_t *w)
     }
     for (int t = 0; t < w->types; t++) {
         w->capacity[t] = w->policy == NONE ? 0 : capacities[churn ? 1 : below(6)];
-        w->base[t] = below(2) ? ((int64_t)1 << 33) + below(1000) : 1000;
+        /* Small ids are found by an array where it is small enough, the others by hashing. */
+        w->base[t] = below(3) == 0 ? ((int64_t)1 << 33) + below(1000) : below(2) ? 1000 : 1 + below(9);
         w->row_bytes[t] = below(3) ? 1 + (size_t)below(MAX_ROW) : below(2) ? 4 : 8;
         w->n_halo[t] = below(3) ? UNIVERSE - below(20) : 0;
         types[t] = (rudder_type_config_t){.row_bytes = w->row_bytes[t],
@@ -932,11 +934,12 @@ static const char *open_world(world_t *w)
                                           .max_ids = MAX_IDS,
                                           .max_tracked = below(2) ? 0 : 1 + below(UNIVERSE),
                                           .owned_begin = 0,
-                                          .owned_end = 1000,
+                                          .owned_end = w->base[t] < 1000 ? w->base[t] : 1000,
                                           .halo = halo[t],
                                           .halo_degree = degree[t],
                                           .n_halo = w->n_halo[t],
-                                          .max_announced = below(2) ? 0 : 1 + below(4 * MAX_IDS)};
+                                          .max_announced = below(2) ? 0 : 1 + below(4 * MAX_IDS),
+                                          .id_end = below(3) ? id_of(w, t, UNIVERSE - 1) + 1 : 0};
         w->max_announced[t] = types[t].max_announced != 0 ? types[t].max_announced : 16 * w->capacity[t] + 2 * MAX_IDS;
         w->limit[t] =
             w->policy == NONE ? 0 : w->capacity[t] + (types[t].max_tracked ? types[t].max_tracked : w->n_halo[t]);

@@ -111,20 +111,21 @@ static int64_t minibatch(rudder_nodes_t *nodes, buffer_plan_t *plan, const int64
 /* Marks hold the low 32 bits of a plan's number: around the wrap duplicates, hits and misses must be what they are. */
 static void test_plan_numbers_wrap(void **state)
 {
-    const buffer_config_t config = {.row_bytes = 8,
-                                    .capacity = 2,
-                                    .max_ids = 8,
-                                    .max_tracked = 4,
-                                    .max_plans = 1,
-                                    .period = 4,
-                                    .alpha = .005,
-                                    .policy = &policy_lfu};
+    buffer_config_t config = {.row_bytes = 8,
+                              .capacity = 2,
+                              .max_ids = 8,
+                              .max_tracked = 4,
+                              .max_plans = 1,
+                              .period = 4,
+                              .alpha = .005,
+                              .policy = &policy_lfu};
     const int64_t ids[] = {11, 12, 11, 13, 12};
     (void)state;
     for (int64_t before = 0; before < 6; before++) {
         rudder_nodes_t nodes;
         buffer_plan_t plan;
         arena_t measure = {0};
+        config.id_end = before % 2 == 0 ? INT64_MAX : 14; /* found by hashing, found by an array */
         buffer_layout(&measure, &config, NULL);
         buffer_plan_layout(&measure, config.policy, config.max_ids, config.capacity, NULL);
         unsigned char *block = aligned_alloc(ARENA_ALIGNMENT, measure.used);
@@ -132,6 +133,7 @@ static void test_plan_numbers_wrap(void **state)
         assert_non_null(block);
         memset(block, 0xa5, measure.used);
         buffer_layout(&arena, &config, &nodes);
+        assert_true((nodes.by_id == NULL) == (before % 2 == 0));
         buffer_plan_layout(&arena, config.policy, config.max_ids, config.capacity, &plan);
         assert_int_equal(arena.used, measure.used);
         unsigned char rows[16];
