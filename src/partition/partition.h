@@ -42,6 +42,12 @@ typedef struct part {
     npy_t map[8];
 } part_t;
 
+/* 1 if the part owns the global id. */
+static inline int part_owns(const part_t *part, int64_t id)
+{
+    return id >= part->begin && id < part->end;
+}
+
 /* Both check what they map, as graph_open() does. Not collective. Errors: IO, DATA. */
 rudder_status_t parts_open(const char *directory, parts_t *parts, rudder_error_t *error);
 void parts_close(parts_t *parts);

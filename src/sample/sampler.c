@@ -89,11 +89,6 @@ void sampler_close(sampler_t *s)
 
 /* ---- One node --------------------------------------------------------------------------------------------------- */
 
-static int sampler_owns(const sampler_t *s, int64_t id)
-{
-    return id >= s->part->begin && id < s->part->end;
-}
-
 /* How many neighbours an owned node gets. */
 static int64_t sampler_count(const sampler_t *s, int64_t row)
 {
@@ -210,7 +205,7 @@ static rudder_status_t sampler_ask(sampler_t *s, const minibatch_t *m, int64_t n
                            (long long)n_dst);
     }
     for (int64_t i = 0; i < n_dst; i++) {
-        if (!sampler_owns(s, m->input[i])) {
+        if (!part_owns(s->part, m->input[i])) {
             s->ask[n++] = m->input[i];
         }
     }
@@ -228,7 +223,7 @@ static void sampler_count_layer(const sampler_t *s, const minibatch_t *m, block_
     block->indptr[0] = 0;
     for (int64_t i = 0; i < block->n_dst; i++) {
         int64_t count;
-        if (sampler_owns(s, m->input[i])) {
+        if (part_owns(s->part, m->input[i])) {
             const int64_t row = m->input[i] - s->part->begin;
             count = sampler_count(s, row);
             block->dst_orig[i] = (uint64_t)s->part->orig_id[row];
@@ -249,7 +244,7 @@ static void sampler_draw_layer(sampler_t *s, const minibatch_t *m, const block_t
     const int64_t *answer = s->answer;
     for (int64_t i = 0; i < block->n_dst && block->n_edges > 0; i++) {
         int64_t *neighbour = s->drawn + block->indptr[i];
-        if (sampler_owns(s, m->input[i])) {
+        if (part_owns(s->part, m->input[i])) {
             sampler_draw(s, m->input[i] - s->part->begin, neighbour);
         } else {
             memcpy(neighbour, answer + 2, (size_t)(block->indptr[i + 1] - block->indptr[i]) * sizeof *neighbour);
@@ -310,7 +305,7 @@ rudder_status_t sampler_sample(sampler_t *s, int64_t epoch, int64_t step, const 
         return RUDDER_FAIL(error, RUDDER_E_MEMORY, "no memory for the labels of %lld seeds", (long long)n);
     }
     for (int64_t i = 0; i < n; i++) {
-        assert(sampler_owns(s, seeds[i]));
+        assert(part_owns(s->part, seeds[i]));
         m->label[i] = s->part->label[seeds[i] - s->part->begin];
         const int32_t number = sampler_number(s, m, seeds[i]);
         assert(number == i); /* distinct */

@@ -62,8 +62,8 @@ static rudder_status_t vip_open(const vip_config_t *config, vip_t *vip, rudder_e
     }
     for (int64_t e = 0; e < part->n_edges; e++) {
         const int64_t id = part->indices[e];
-        vip->at[e] = id >= part->begin && id < part->end ? (uint32_t)(id - part->begin)
-                                                         : (uint32_t)(part->n_owned + part_halo_place(part, id));
+        vip->at[e] =
+            part_owns(part, id) ? (uint32_t)(id - part->begin) : (uint32_t)(part->n_owned + part_halo_place(part, id));
     }
     for (int32_t p = 0; p < vip->size; p++) {
         vip->n_halo[p] =
@@ -121,7 +121,7 @@ static void vip_seeds(vip_t *vip, int32_t whose)
     memset(vip->all, 0, (size_t)vip->part->n_owned * sizeof *vip->all);
     if (whose == vip->part->number) {
         for (int64_t i = 0; i < parts->n_train; i++) {
-            if (parts->train_id[i] >= vip->part->begin && parts->train_id[i] < vip->part->end) {
+            if (part_owns(vip->part, parts->train_id[i])) {
                 vip->chance[parts->train_id[i] - vip->part->begin] = fmin(1, chance);
             }
         }

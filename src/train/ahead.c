@@ -112,7 +112,7 @@ static int64_t ahead_seeds(ahead_t *ahead, int64_t step, int64_t *labelled, int6
     for (int64_t i = begin; i < end; i++) {
         const int64_t id = parts->train_id[ahead->order[i]];
         *labelled += parts->train_label[ahead->order[i]] != -1;
-        if (id >= part->begin && id < part->end) {
+        if (part_owns(part, id)) {
             ahead->seeds[n++] = id;
         }
     }
@@ -127,14 +127,14 @@ static rudder_status_t ahead_list_remote(const part_t *part, sampled_t *sampled,
     const int64_t *input = minibatch->input;
     int64_t n = 0;
     for (int64_t i = 0; i < minibatch->n_input; i++) {
-        n += input[i] < part->begin || input[i] >= part->end;
+        n += !part_owns(part, input[i]);
     }
     if (grow_array(&sampled->remote, &sampled->remote_capacity, n, sizeof *sampled->remote) != RUDDER_OK) {
         return RUDDER_FAIL(error, RUDDER_E_MEMORY, "no memory for the list of %lld remote nodes", (long long)n);
     }
     n = 0;
     for (int64_t i = 0; i < minibatch->n_input; i++) {
-        if (input[i] < part->begin || input[i] >= part->end) {
+        if (!part_owns(part, input[i])) {
             sampled->remote[n++] = input[i];
         }
     }

@@ -83,7 +83,7 @@ static rudder_status_t evaluate_check(const part_t *part, rudder_error_t *error)
 {
     for (int64_t e = 0; e < part->n_edges; e++) {
         const int64_t id = part->indices[e];
-        if ((id < part->begin || id >= part->end) && evaluate_find(part, id) < 0) {
+        if (!part_owns(part, id) && evaluate_find(part, id) < 0) {
             return RUDDER_FAIL(
                 error, RUDDER_E_DATA,
                 "part%d/halo.npy: expected all in-neighbours that other parts own, node %lld is not there",
@@ -156,7 +156,7 @@ static rudder_status_t evaluate_halo(const evaluate_layer_t *layer, rudder_error
         const int64_t n = part->n_halo - done < round ? part->n_halo - done : round;
         float *rows = n > 0 ? evaluate->halo + (size_t)done * (size_t)layer->width : NULL;
         RUDDER_TRY(exchange_rows_more(evaluate->config.exchange, n > 0 ? part->halo + done : NULL, n,
-                                      (size_t)layer->width * sizeof(float), evaluate_serve, (void *)layer, rows,
+                                      (size_t)layer->width * sizeof(float), evaluate_serve, (void *)layer, rows, NULL,
                                       done + n < part->n_halo, &again, error));
         done += n;
     }
@@ -167,8 +167,8 @@ static const float *evaluate_row(const evaluate_layer_t *layer, int64_t id)
 {
     const part_t *part = layer->evaluate->config.part;
     const size_t width = (size_t)layer->width;
-    return id >= part->begin && id < part->end ? layer->h + (size_t)(id - part->begin) * width
-                                               : layer->evaluate->halo + (size_t)evaluate_find(part, id) * width;
+    return part_owns(part, id) ? layer->h + (size_t)(id - part->begin) * width
+                               : layer->evaluate->halo + (size_t)evaluate_find(part, id) * width;
 }
 
 /* mean[i][width] over all in-neighbours of the chunk's nodes, in their order; 0 where there is none. */
