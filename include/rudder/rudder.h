@@ -7,7 +7,7 @@
  *     rudder_plan_begin(r, 0, ids, n, &plan, &err);            remote ids of the minibatch, duplicates allowed
  *     rudder_plan_fetch(plan, &fetch, &n_miss, &n_fill);       ids to fetch: n_miss misses first, then n_fill fill rows
  *     ... fetch n_miss + n_fill rows ...
- *     rudder_complete(r, plan, miss_rows, stride, out, &err);  out[n] rows in the order of ids (or rudder_complete_in_place)
+ *     rudder_complete(r, plan, miss_rows, stride, out, &err);  out[n] rows in the order of ids
  *     rudder_fill(r, plan, fill_rows, stride, n_fill, &err);   now or later: keeps fill rows off the critical path
  *
  * Words: an id is *remote* when this rank does not own it. A *hit* is a remote id of a minibatch found in the buffer, a
@@ -218,18 +218,6 @@ RUDDER_API void rudder_plan_fetch(const rudder_plan_t *plan, const int64_t **ids
  */
 RUDDER_API rudder_status_t rudder_complete(rudder_t *handle, rudder_plan_t *plan, const void *miss_rows, size_t stride,
                                            void *out, rudder_error_t *error);
-
-/*
- * The same without a copy of the misses, for a host whose transport can write into the minibatch's matrix: the row of
- * ids[i] is row place[i] of out, rows of row_bytes; place[n] NULL: row i. Rows of other places are not touched. The row of
- * miss k lies where the miss stands first among the ids, at place[rudder_plan_missing(plan)[k]], before the call; the call
- * writes hits and duplicates.
- */
-RUDDER_API rudder_status_t rudder_complete_in_place(rudder_t *handle, rudder_plan_t *plan, void *out,
-                                                    const int64_t *place, rudder_error_t *error);
-
-/* Of each miss, where it stands first among the ids given to rudder_plan_begin(): [n_miss]. Valid while the plan is open. */
-RUDDER_API const int32_t *rudder_plan_missing(const rudder_plan_t *plan);
 
 /*
  * Hands over the next n fill rows, in the order of the fetch list, after rudder_complete(). The call that brings the last

@@ -650,30 +650,15 @@ static rudder_status_t rudder_check_oldest(const rudder_t *handle, const rudder_
     return RUDDER_OK;
 }
 
-const int32_t *rudder_plan_missing(const rudder_plan_t *plan)
-{
-    return plan->buffer.missing;
-}
-
-/* The state in which a plan can be completed. */
-static rudder_status_t rudder_check_complete(const rudder_t *handle, const rudder_plan_t *plan, rudder_error_t *error)
-{
-    RUDDER_TRY(rudder_check_plan(handle, plan, error));
-    if (plan->buffer.complete) {
-        return RUDDER_FAIL(error, RUDDER_E_STATE, "plan: expected one that is not complete, found a complete one");
-    }
-    RUDDER_TRY(rudder_check_oldest(handle, plan, error));
-    if (!buffer_ready(&plan->buffer)) {
-        return RUDDER_FAIL(error, RUDDER_E_AGAIN, "plan: expected the fill rows of earlier plans that it needs first");
-    }
-    return RUDDER_OK;
-}
-
 rudder_status_t rudder_complete(rudder_t *handle, rudder_plan_t *plan, const void *miss_rows, size_t stride, void *out,
                                 rudder_error_t *error)
 {
-    RUDDER_TRY(rudder_check_complete(handle, plan, error));
+    RUDDER_TRY(rudder_check_plan(handle, plan, error));
     const buffer_plan_t *buffer = &plan->buffer;
+    if (buffer->complete) {
+        return RUDDER_FAIL(error, RUDDER_E_STATE, "plan: expected one that is not complete, found a complete one");
+    }
+    RUDDER_TRY(rudder_check_oldest(handle, plan, error));
     if ((buffer->n_miss > 0 && (miss_rows == NULL || stride < buffer->nodes->row_bytes)) ||
         (buffer->n_ids > 0 && out == NULL)) {
         return RUDDER_FAIL(error, RUDDER_E_ARGUMENT,
@@ -681,23 +666,10 @@ rudder_status_t rudder_complete(rudder_t *handle, rudder_plan_t *plan, const voi
                            (long long)buffer->n_miss, buffer->nodes->row_bytes, (long long)buffer->n_ids,
                            miss_rows == NULL || out == NULL ? "NULL" : "a smaller stride");
     }
+    if (!buffer_ready(buffer)) {
+        return RUDDER_FAIL(error, RUDDER_E_AGAIN, "plan: expected the fill rows of earlier plans that it needs first");
+    }
     buffer_complete(&plan->buffer, miss_rows, stride, out);
-    if (buffer->n_filled == buffer->n_fill) {
-        rudder_close_plan(handle, plan);
-    }
-    return RUDDER_OK;
-}
-
-rudder_status_t rudder_complete_in_place(rudder_t *handle, rudder_plan_t *plan, void *out, const int64_t *place,
-                                         rudder_error_t *error)
-{
-    RUDDER_TRY(rudder_check_complete(handle, plan, error));
-    const buffer_plan_t *buffer = &plan->buffer;
-    if (buffer->n_ids > 0 && out == NULL) {
-        return RUDDER_FAIL(error, RUDDER_E_ARGUMENT, "expected room for %lld rows, found NULL",
-                           (long long)buffer->n_ids);
-    }
-    buffer_complete_in_place(&plan->buffer, out, place);
     if (buffer->n_filled == buffer->n_fill) {
         rudder_close_plan(handle, plan);
     }

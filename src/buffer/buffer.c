@@ -90,7 +90,6 @@ void buffer_plan_layout(arena_t *arena, const rudder_policy_t *policy, int64_t m
     buffer_plan_t p = {0};
     p.source = arena_take(arena, ids, sizeof *p.source);
     p.fetch = arena_take(arena, ids + slots, sizeof *p.fetch);
-    p.missing = arena_take(arena, ids, sizeof *p.missing);
     p.fills = arena_take(arena, slots, sizeof *p.fills);
     p.joined = arena_take(arena, ids < slots ? ids : slots, sizeof *p.joined);
     p.admitted = arena_take(arena, slots == 0 ? 0 : ids, sizeof *p.admitted);
@@ -181,7 +180,6 @@ static void buffer_plan_reset(buffer_plan_t *plan, rudder_nodes_t *nodes, int64_
                            .n_ids = n_ids,
                            .source = plan->source,
                            .fetch = plan->fetch,
-                           .missing = plan->missing,
                            .fills = plan->fills,
                            .joined = plan->joined,
                            .admitted = plan->admitted,
@@ -380,7 +378,6 @@ static inline void buffer_serve_node(buffer_search_t *s, int64_t i, int32_t node
     nodes->hits[s->n_hit] = node;
     nodes->misses[s->n_tracked] = node;
     plan->fetch[s->n_miss] = s->ids[i];
-    plan->missing[s->n_miss] = (int32_t)i;
     plan->source[i] = (place & ~NODES_PENDING & ~miss) | (miss_place & miss);
     record->place = (place & ~miss) | (miss_place & miss);
     s->n_hit += 1 + miss;
@@ -634,22 +631,9 @@ static void buffer_end(buffer_plan_t *plan)
     plan->complete = 1;
 }
 
-/* The row of a miss enters its slot. */
-static inline void buffer_enter(buffer_plan_t *plan, const nodes_admitted_t *admitted, const unsigned char *row)
-{
-    rudder_nodes_t *nodes = plan->nodes;
-    memcpy(nodes->rows + (size_t)admitted->slot * nodes->row_bytes, row, nodes->row_bytes);
-    nodes->row_sequence[admitted->slot] = plan->sequence;
-}
-
-static inline unsigned char *buffer_out_row(void *out, const int64_t *place, int64_t i, size_t row_bytes)
-{
-    return (unsigned char *)out + (size_t)(place != NULL ? place[i] : i) * row_bytes;
-}
-
 void buffer_complete(buffer_plan_t *plan, const void *miss_rows, size_t stride, void *out)
 {
-    const rudder_nodes_t *nodes = plan->nodes;
+    rudder_nodes_t *nodes = plan->nodes;
     const buffer_origin_t origin = {.rows = {nodes->rows, miss_rows}, .stride = {nodes->row_bytes, stride}};
     switch (nodes->row_bytes) {
     case 4:
@@ -663,31 +647,9 @@ void buffer_complete(buffer_plan_t *plan, const void *miss_rows, size_t stride, 
     }
     for (int64_t i = 0; i < plan->n_admitted; i++) {
         const nodes_admitted_t *a = &plan->admitted[i];
-        buffer_enter(plan, a, (const unsigned char *)miss_rows + (size_t)a->miss * stride);
-    }
-    buffer_end(plan);
-}
-
-void buffer_complete_in_place(buffer_plan_t *plan, void *out, const int64_t *place)
-{
-    const rudder_nodes_t *nodes = plan->nodes;
-    const size_t row_bytes = nodes->row_bytes;
-    const int64_t n = plan->n_ids, last = n - 1;
-    for (int64_t i = 0; i < n; i++) {
-        const int32_t source = plan->source[i], ahead = plan->source[i < last - BUFFER_AHEAD ? i + BUFFER_AHEAD : last];
-        if (ahead >= 0) {
-            __builtin_prefetch(nodes->rows + (size_t)ahead * row_bytes);
-        }
-        unsigned char *row = buffer_out_row(out, place, i, row_bytes);
-        if (source >= 0) {
-            memcpy(row, nodes->rows + (size_t)source * row_bytes, row_bytes);
-        } else if (plan->missing[NODES_MISS - source] != i) { /* a duplicate */
-            memcpy(row, buffer_out_row(out, place, plan->missing[NODES_MISS - source], row_bytes), row_bytes);
-        }
-    }
-    for (int64_t i = 0; i < plan->n_admitted; i++) {
-        const nodes_admitted_t *a = &plan->admitted[i];
-        buffer_enter(plan, a, buffer_out_row(out, place, plan->missing[a->miss], row_bytes));
+        memcpy(nodes->rows + (size_t)a->slot * nodes->row_bytes,
+               (const unsigned char *)miss_rows + (size_t)a->miss * stride, nodes->row_bytes);
+        nodes->row_sequence[a->slot] = plan->sequence;
     }
     buffer_end(plan);
 }

@@ -57,7 +57,6 @@ typedef struct buffer_plan {
     int64_t n_ids, n_miss, n_fill, n_filled, n_hit, n_untracked, n_joined, n_admitted;
     int32_t *source;            /* [n_ids]: slot of a hit, NODES_MISS - k for miss k */
     int64_t *fetch;             /* [n_miss + n_fill] */
-    int32_t *missing;           /* [n_miss]: where the miss stands first among the ids */
     buffer_place_t *fills;      /* [n_fill] */
     buffer_joined_t *joined;    /* [n_joined] */
     nodes_admitted_t *admitted; /* [n_admitted] */
@@ -107,8 +106,6 @@ int64_t buffer_finish(rudder_nodes_t *nodes, buffer_plan_t *plan);
 /* 0 when a row that the plan hits has not come yet. */
 int buffer_ready(const buffer_plan_t *plan);
 void buffer_complete(buffer_plan_t *plan, const void *miss_rows, size_t stride, void *out);
-/* Row i is out's row place[i], and there the rows of the misses lie where they stand first. */
-void buffer_complete_in_place(buffer_plan_t *plan, void *out, const int64_t *place);
 void buffer_fill(buffer_plan_t *plan, const void *fill_rows, size_t stride, int64_t n);
 
 /* Takes back a plan that is not complete; it must be the newest of its nodes. */

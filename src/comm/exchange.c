@@ -41,7 +41,7 @@ struct exchange {
     double *seconds;        /* the same, since exchange_seconds() */
 
     /* Kept between calls. Capacities in items. */
-    int64_t *sorted, *place; /* remote ids by owner, and the row of each among the caller's */
+    int64_t *sorted, *place; /* remote ids by owner, and where each stands in the caller's list */
     int32_t *owner;          /* [n] of each of the caller's ids */
     int64_t *ids_in;         /* what peers ask in this round */
     char *rows_out, *rows_in;
@@ -129,8 +129,7 @@ static int32_t exchange_owner(const exchange_t *e, int64_t id)
 }
 
 /* Sorts the remote ids by owner, in the order given for each owner. Fills ask[].ids, first, sorted, place, owner. */
-static rudder_status_t exchange_sort(exchange_t *e, const int64_t *ids, int64_t n, const int64_t *place,
-                                     rudder_error_t *error)
+static rudder_status_t exchange_sort(exchange_t *e, const int64_t *ids, int64_t n, rudder_error_t *error)
 {
     const int32_t size = e->comm->size, rank = e->comm->rank;
     if (grow_array(&e->owner, &e->owner_capacity, n, sizeof *e->owner) != RUDDER_OK ||
@@ -158,7 +157,7 @@ static rudder_status_t exchange_sort(exchange_t *e, const int64_t *ids, int64_t 
         if (e->owner[i] != rank) {
             const int64_t j = e->first[e->owner[i]]++;
             e->sorted[j] = ids[i];
-            e->place[j] = place != NULL ? place[i] : i;
+            e->place[j] = i;
         }
     }
     for (int32_t p = 0; p < size; p++) {
@@ -167,19 +166,19 @@ static rudder_status_t exchange_sort(exchange_t *e, const int64_t *ids, int64_t 
     return RUDDER_OK;
 }
 
-/* Owned ids: runs of them are served straight into the caller's rows, if those lie in order. */
+/* Owned ids: runs of them are served straight into the caller's rows. */
 static void exchange_serve_owned(const exchange_t *e, const int64_t *ids, int64_t n, size_t row_bytes,
-                                 exchange_serve_t serve, void *context, char *rows, const int64_t *place)
+                                 exchange_serve_t serve, void *context, char *rows)
 {
     for (int64_t i = 0; i < n;) {
         int64_t end = i;
-        while (end < n && e->owner[end] == e->comm->rank && (place == NULL || end == i)) {
+        while (end < n && e->owner[end] == e->comm->rank) {
             end++;
         }
         if (end > i) {
-            serve(context, ids + i, end - i, rows + (size_t)(place != NULL ? place[i] : i) * row_bytes);
+            serve(context, ids + i, end - i, rows + (size_t)i * row_bytes);
         }
-        i = end > i ? end : i + 1;
+        i = end + 1;
     }
 }
 
@@ -301,13 +300,13 @@ static rudder_status_t exchange_round(exchange_t *e, int64_t done, int64_t limit
 }
 
 rudder_status_t exchange_rows_more(exchange_t *e, const int64_t *ids, int64_t n, size_t row_bytes,
-                                   exchange_serve_t serve, void *context, void *rows, const int64_t *place, int more,
-                                   int *again, rudder_error_t *error)
+                                   exchange_serve_t serve, void *context, void *rows, int more, int *again,
+                                   rudder_error_t *error)
 {
     assert(n >= 0 && row_bytes > 0 && row_bytes <= INT_MAX);
     const int32_t size = e->comm->size;
     memset(e->ask, 0, (size_t)size * sizeof *e->ask);
-    const rudder_status_t own = exchange_sort(e, ids, n, place, error);
+    const rudder_status_t own = exchange_sort(e, ids, n, error);
     if (own != RUDDER_OK) {
         memset(e->ask, 0, (size_t)size * sizeof *e->ask);
         n = 0;
@@ -320,7 +319,7 @@ rudder_status_t exchange_rows_more(exchange_t *e, const int64_t *ids, int64_t n,
         longest = e->ask[p].ids > longest ? e->ask[p].ids : longest;
         longest = e->asked[p].ids > longest ? e->asked[p].ids : longest;
     }
-    exchange_serve_owned(e, ids, n, row_bytes, serve, context, rows, place);
+    exchange_serve_owned(e, ids, n, row_bytes, serve, context, rows);
     exchange_clock_t clock = {.met = clock_seconds()};
     memset(e->took, 0, (size_t)size * sizeof *e->took);
     for (int64_t done = 0; done < longest; done += limit) {
@@ -339,7 +338,7 @@ rudder_status_t exchange_rows(exchange_t *e, const int64_t *ids, int64_t n, size
                               void *context, void *rows, rudder_error_t *error)
 {
     int again;
-    return exchange_rows_more(e, ids, n, row_bytes, serve, context, rows, NULL, 0, &again, error);
+    return exchange_rows_more(e, ids, n, row_bytes, serve, context, rows, 0, &again, error);
 }
 
 void exchange_emulate(exchange_t *e, int on)

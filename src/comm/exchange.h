@@ -39,13 +39,10 @@ void exchange_close(exchange_t *exchange);
 rudder_status_t exchange_rows(exchange_t *exchange, const int64_t *ids, int64_t n, size_t row_bytes,
                               exchange_serve_t serve, void *context, void *rows, rudder_error_t *error);
 
-/*
- * As exchange_rows(), but the row of ids[i] is row place[i] of rows, place NULL: row i; and 1 is returned in *again when any
- * rank passed more = 1: all ranks then call once more.
- */
+/* As exchange_rows(), but 1 is returned in *again when any rank passed more = 1: all ranks then call once more. */
 rudder_status_t exchange_rows_more(exchange_t *exchange, const int64_t *ids, int64_t n, size_t row_bytes,
-                                   exchange_serve_t serve, void *context, void *rows, const int64_t *place, int more,
-                                   int *again, rudder_error_t *error);
+                                   exchange_serve_t serve, void *context, void *rows, int more, int *again,
+                                   rudder_error_t *error);
 
 /* Emulation on (1, the default) or off (0): evaluation is not delayed. */
 void exchange_emulate(exchange_t *exchange, int on);

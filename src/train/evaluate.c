@@ -156,7 +156,7 @@ static rudder_status_t evaluate_halo(const evaluate_layer_t *layer, rudder_error
         const int64_t n = part->n_halo - done < round ? part->n_halo - done : round;
         float *rows = n > 0 ? evaluate->halo + (size_t)done * (size_t)layer->width : NULL;
         RUDDER_TRY(exchange_rows_more(evaluate->config.exchange, n > 0 ? part->halo + done : NULL, n,
-                                      (size_t)layer->width * sizeof(float), evaluate_serve, (void *)layer, rows, NULL,
+                                      (size_t)layer->width * sizeof(float), evaluate_serve, (void *)layer, rows,
                                       done + n < part->n_halo, &again, error));
         done += n;
     }

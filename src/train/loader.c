@@ -33,10 +33,7 @@ struct loader {
 
     ahead_t *ahead;
     int64_t next; /* the minibatch that is loaded next, over all epochs */
-    /* Of the minibatch under way: */
-    space_t place;      /* [n_remote] int64_t: the row of x of each of its remote ids */
-    space_t miss_place; /* [n_miss] int64_t: of each miss */
-    space_t fill_rows;
+    space_t remote_rows, miss_rows, fill_rows;
     size_t row_bytes;
     int64_t round_rows, start_rows;
     int64_t *owner_rows;   /* [ranks] of the minibatch under way, and what they took, if that is measured */
@@ -121,7 +118,7 @@ void loader_close(loader_t *loader)
     free(loader->owner_rows);
     free(loader->owner_seconds);
     ahead_close(loader->ahead);
-    space_t *spaces[] = {&loader->place, &loader->miss_place, &loader->fill_rows};
+    space_t *spaces[] = {&loader->remote_rows, &loader->miss_rows, &loader->fill_rows};
     for (size_t i = 0; i < sizeof spaces / sizeof *spaces; i++) {
         free(spaces[i]->data);
     }
@@ -157,53 +154,37 @@ static rudder_status_t loader_grow_x(loader_t *loader, loaded_t *loaded, rudder_
     return RUDDER_OK;
 }
 
-/* Room for the minibatch's rows; where its remote ones go, and so where the exchange brings the misses. */
-static rudder_status_t loader_place(loader_t *loader, const rudder_plan_t *plan, loaded_t *loaded,
-                                    rudder_error_t *error)
-{
-    const minibatch_t *minibatch = &loaded->sampled.minibatch;
-    const int64_t *ids;
-    int64_t n_miss, n_fill, r = 0;
-    rudder_plan_fetch(plan, &ids, &n_miss, &n_fill);
-    RUDDER_TRY(loader_grow_x(loader, loaded, error));
-    RUDDER_TRY(loader_space(&loader->place, (size_t)loaded->sampled.n_remote * sizeof(int64_t), error));
-    RUDDER_TRY(loader_space(&loader->miss_place, (size_t)n_miss * sizeof(int64_t), error));
-    int64_t *place = loader->place.data, *miss_place = loader->miss_place.data;
-    for (int64_t i = 0; i < minibatch->n_input; i++) {
-        if (!part_owns(loader->config.ahead.part, minibatch->input[i])) {
-            place[r++] = i;
-        }
-    }
-    const int32_t *missing = rudder_plan_missing(plan);
-    for (int64_t k = 0; k < n_miss; k++) {
-        miss_place[k] = place[missing[k]];
-    }
-    return RUDDER_OK;
-}
-
-/* The owned rows of the minibatch into x, from the mapped features. */
-static void loader_gather(const loader_t *loader, loaded_t *loaded)
+/* All rows of the minibatch into x: owned ones from the mapped features, remote ones from where the buffer put them. */
+static rudder_status_t loader_gather(loader_t *loader, loaded_t *loaded, rudder_error_t *error)
 {
     const size_t row = loader->row_bytes;
     const minibatch_t *minibatch = &loaded->sampled.minibatch;
+    const int64_t *input = minibatch->input, n = minibatch->n_input;
     const part_t *part = loader->config.ahead.part;
-    const char *feat = (const char *)part->feat;
+    const char *feat = (const char *)part->feat, *remote = loader->remote_rows.data;
+    RUDDER_TRY(loader_grow_x(loader, loaded, error));
     char *x = (char *)loaded->x;
-    for (int64_t i = 0; i < minibatch->n_input; i++) {
-        if (part_owns(part, minibatch->input[i])) {
-            memcpy(x + (size_t)i * row, feat + (size_t)(minibatch->input[i] - part->begin) * row, row);
+    int64_t r = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (part_owns(part, input[i])) {
+            memcpy(x + (size_t)i * row, feat + (size_t)(input[i] - part->begin) * row, row);
+        } else {
+            memcpy(x + (size_t)i * row, remote + (size_t)r++ * row, row);
         }
     }
+    return RUDDER_OK;
 }
 
 /* The misses are here: completes the plan and, for a minibatch, hands it over. */
 static rudder_status_t loader_complete(loader_t *loader, rudder_plan_t *plan, loaded_t *loaded, rudder_error_t *error)
 {
-    RUDDER_TRY(rudder_complete_in_place(loader->config.ahead.handle, plan, loaded != NULL ? loaded->x : NULL,
-                                        loader->place.data, error));
+    const int64_t n_remote = loaded != NULL ? loaded->sampled.n_remote : 0;
+    RUDDER_TRY(loader_space(&loader->remote_rows, (size_t)n_remote * loader->row_bytes, error));
+    RUDDER_TRY(rudder_complete(loader->config.ahead.handle, plan, loader->miss_rows.data, loader->row_bytes,
+                               loader->remote_rows.data, error));
     lap(&loader->mark, &loader->now.complete);
     if (loaded != NULL) {
-        loader_gather(loader, loaded);
+        RUDDER_TRY(loader_gather(loader, loaded, error));
         lap(&loader->mark, &loader->now.gather);
         loaded->times = loader->now;
         train_times_add(&loader->total, &loader->now, 1);
@@ -261,6 +242,7 @@ static rudder_status_t loader_fetch(loader_t *loader, rudder_plan_t *plan, loade
     rudder_plan_fetch(plan, &ids, &n_miss, &n_fill);
     const int64_t n = n_miss + n_fill;
     const int64_t fill_round = n_fill < loader->round_rows ? n_fill : loader->round_rows;
+    RUDDER_TRY(loader_space(&loader->miss_rows, (size_t)n_miss * loader->row_bytes, error));
     RUDDER_TRY(loader_space(&loader->fill_rows, (size_t)fill_round * loader->row_bytes, error));
     if (loaded != NULL) {
         loader_count(loader, loaded, n_miss, n_fill);
@@ -275,10 +257,10 @@ static rudder_status_t loader_fetch(loader_t *loader, rudder_plan_t *plan, loade
         const int missing = done < n_miss;
         const int64_t left = (missing ? n_miss : n) - done;
         const int64_t count = left < loader->round_rows ? left : loader->round_rows;
-        void *rows = missing ? (void *)loaded->x : loader->fill_rows.data;
-        const int64_t *place = missing ? (const int64_t *)loader->miss_place.data + done : NULL;
+        char *rows = missing ? (char *)loader->miss_rows.data + (size_t)done * loader->row_bytes
+                             : (char *)loader->fill_rows.data;
         RUDDER_TRY(exchange_rows_more(loader->config.exchange, count > 0 ? ids + done : NULL, count, loader->row_bytes,
-                                      loader_serve, loader, rows, place, done + count < n, &again, error));
+                                      loader_serve, loader, rows, done + count < n, &again, error));
         lap(&loader->mark, &loader->now.exchange);
         done += count;
         if (!completed && done >= n_miss) {
@@ -337,7 +319,6 @@ static rudder_status_t loader_step(loader_t *loader, rudder_error_t *error)
                                  &plan, error));
     lap(&loader->mark, &loader->now.plan);
     RUDDER_TRY(loader_record(loader, plan, loaded, error));
-    RUDDER_TRY(loader_place(loader, plan, loaded, error));
     lap(&loader->mark, &loader->now.gather);
     const double fetch_begin = loader->mark;
     loader->next++;
@@ -413,7 +394,7 @@ rudder_status_t loader_finish(loader_t *loader, train_times_t *times, loader_sum
     times->wall = times->sample + times->plan + times->exchange + times->complete + times->gather + times->idle;
     sums->window_bytes = ahead_most_bytes(loader->ahead);
     sums->bytes =
-        (int64_t)(loader->place.bytes + loader->miss_place.bytes + loader->fill_rows.bytes) + sums->window_bytes;
+        (int64_t)(loader->remote_rows.bytes + loader->miss_rows.bytes + loader->fill_rows.bytes) + sums->window_bytes;
     for (int32_t i = 0; i < slots; i++) {
         sums->bytes += loader->slot[i].x_capacity * (int64_t)sizeof(float);
     }

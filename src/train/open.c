@@ -390,8 +390,7 @@ static int64_t train_loader_estimate(const train_t *train)
     const int64_t seeds = step_seeds < train->mine.train ? step_seeds : train->mine.train;
     const int64_t inputs = loader_most_inputs(&train->parts, seeds, config->n_layers, config->fanout);
     const int64_t slots = train->threads_multiple ? config->depth + 1 : 1;
-    const int64_t places = 2 * inputs * (int64_t)sizeof(int64_t); /* of remote rows, of missed rows */
-    return slots * inputs * train->result.row_bytes + places;
+    return (slots + 2) * inputs * train->result.row_bytes; /* minibatches, remote rows, missed rows */
 }
 
 static rudder_status_t train_write_config(const train_t *train, rudder_error_t *error)

@@ -177,7 +177,6 @@ static void ranks_with_unequal_numbers_of_calls_end_together(void)
     exchange_t *exchange;
     CHECK_OK(comm_open(60, &comm, &error), &error);
     int64_t *offset = malloc((size_t)(comm.size + 1) * sizeof *offset), *ids = malloc(IDS * sizeof *ids);
-    int64_t *place = malloc(IDS * sizeof *place), *placed = malloc(IDS * sizeof *placed);
     unsigned char *rows = malloc(IDS * 16);
     make_offset(SPLIT_EVEN, comm.size, offset);
     store_t store = {offset[comm.rank], offset[comm.rank + 1], 16, 0, 0};
@@ -186,13 +185,8 @@ static void ranks_with_unequal_numbers_of_calls_end_together(void)
     while (again && calls < 100) {
         const int64_t n = calls <= comm.rank ? make_ids(comm.rank, calls, ids) : 0;
         const int more = calls < comm.rank;
-        const int64_t *where = calls % 2 == 0 ? place : NULL; /* the rows the other way round, or in order */
-        for (int64_t i = 0; i < n; i++) {
-            place[i] = n - 1 - i;
-            placed[where != NULL ? place[i] : i] = ids[i];
-        }
-        CHECK_OK(exchange_rows_more(exchange, ids, n, 16, serve, &store, rows, where, more, &again, &error), &error);
-        CHECK(rows_wrong(placed, n, 16, rows) == 0);
+        CHECK_OK(exchange_rows_more(exchange, ids, n, 16, serve, &store, rows, more, &again, &error), &error);
+        CHECK(rows_wrong(ids, n, 16, rows) == 0);
         calls++;
     }
     CHECK(calls == comm.size);
@@ -200,8 +194,6 @@ static void ranks_with_unequal_numbers_of_calls_end_together(void)
     comm_close(&comm);
     free(offset);
     free(ids);
-    free(place);
-    free(placed);
     free(rows);
 }
 

@@ -370,8 +370,6 @@ static void test_order(void **state)
     assert_int_equal(rudder_complete(handle, first, NULL, ROW, out, NULL), RUDDER_E_ARGUMENT);
     assert_int_equal(rudder_complete(handle, first, rows, ROW - 1, out, NULL), RUDDER_E_ARGUMENT);
     assert_int_equal(rudder_complete(handle, first, rows, ROW, NULL, NULL), RUDDER_E_ARGUMENT);
-    assert_int_equal(rudder_complete_in_place(handle, first, NULL, NULL, NULL), RUDDER_E_ARGUMENT);
-    assert_int_equal(rudder_complete_in_place(handle, second, out, NULL, NULL), RUDDER_E_STATE);
     assert_int_equal(rudder_complete(handle, first, rows, ROW, out, NULL), RUDDER_OK);
     assert_int_equal(rudder_complete(handle, first, rows, ROW, out, NULL), RUDDER_E_STATE); /* it is closed */
     assert_int_equal(rudder_complete(handle, second, rows, ROW, out, NULL), RUDDER_OK);
@@ -643,7 +641,6 @@ static void test_forked_child(void **state)
         int wrong = rudder_plan_begin(handle, 0, ids, 1, &another, NULL) != RUDDER_E_FORKED;
         wrong |= rudder_plan_start(handle, 0, &another, NULL) != RUDDER_E_FORKED;
         wrong |= rudder_complete(handle, plan, ids, ROW, NULL, NULL) != RUDDER_E_FORKED;
-        wrong |= rudder_complete_in_place(handle, plan, NULL, NULL, NULL) != RUDDER_E_FORKED;
         wrong |= rudder_fill(handle, plan, ids, ROW, 0, NULL) != RUDDER_E_FORKED;
         wrong |= rudder_abort(handle, plan, NULL) != RUDDER_E_FORKED;
         wrong |= rudder_announce(handle, 9, 0, ids, 1, NULL) != RUDDER_E_FORKED;

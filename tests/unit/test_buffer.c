@@ -757,37 +757,17 @@ static int oldest_incomplete(const world_t *w)
     return oldest;
 }
 
-/* Row i of the minibatch goes to place[i] of `out`: misses apart, or there already. */
-static rudder_status_t complete_minibatch(world_t *w, const planned_t *p, unsigned char *out, int64_t *place)
-{
-    static unsigned char misses[MAX_IDS * (MAX_ROW + 9)];
-    const size_t bytes = w->row_bytes[p->type], stride = bytes + (size_t)below(9);
-    const int64_t in_place = below(3), shift = p->n > 0 ? below(p->n) : 0;
-    for (int64_t i = 0; i < p->n; i++) {
-        place[i] = in_place == 2 ? 2 * ((i + shift) % p->n) : i;
-    }
-    if (in_place == 0) {
-        for (int64_t k = 0; k < p->n_miss; k++) {
-            make_row(w, p->type, p->fetch[k], misses + (size_t)k * stride);
-        }
-        return rudder_complete(w->handle, p->plan, misses, stride, out, NULL);
-    }
-    const int32_t *missing = rudder_plan_missing(p->plan);
-    for (int64_t k = 0; k < p->n_miss; k++) {
-        assert_int_equal(p->ids[missing[k]], p->fetch[k]);
-        make_row(w, p->type, p->fetch[k], out + (size_t)place[missing[k]] * bytes);
-    }
-    return rudder_complete_in_place(w->handle, p->plan, out, in_place == 2 ? place : NULL, NULL);
-}
-
 static void do_complete(world_t *w, int from)
 {
-    static unsigned char out[2 * (MAX_IDS + 1) * MAX_ROW], expected[sizeof out];
-    int64_t place[MAX_IDS];
+    static unsigned char misses[MAX_IDS * (MAX_ROW + 9)], out[(MAX_IDS + 1) * MAX_ROW];
+    unsigned char row[MAX_ROW];
     planned_t *p = &w->open[from];
-    const size_t bytes = w->row_bytes[p->type];
+    const size_t bytes = w->row_bytes[p->type], stride = bytes + (size_t)below(9);
+    for (int64_t i = 0; i < p->n_miss; i++) {
+        make_row(w, p->type, p->fetch[i], misses + (size_t)i * stride);
+    }
     memset(out, 0x5a, sizeof out);
-    const rudder_status_t status = complete_minibatch(w, p, out, place);
+    const rudder_status_t status = rudder_complete(w->handle, p->plan, misses, stride, out, NULL);
     if (from != oldest_incomplete(w)) {
         assert_int_equal(status, RUDDER_E_STATE);
         return;
@@ -797,11 +777,11 @@ static void do_complete(world_t *w, int from)
         return;
     }
     assert_int_equal(status, RUDDER_OK);
-    memset(expected, 0x5a, sizeof expected); /* nothing else is written */
     for (int64_t i = 0; i < p->n; i++) {
-        make_row(w, p->type, p->ids[i], expected + (size_t)place[i] * bytes);
+        make_row(w, p->type, p->ids[i], row);
+        assert_memory_equal(out + (size_t)i * bytes, row, bytes);
     }
-    assert_memory_equal(out, expected, sizeof out);
+    assert_int_equal(out[(size_t)p->n * bytes], 0x5a);
     p->complete = 1;
     if (p->n_fill == 0) {
         close_plan(w, p);
