@@ -30,7 +30,7 @@ typedef struct workload {
     double reference; /* CPU ms a minibatch, 0: not measured */
     int64_t n_rows;   /* distinct ids */
     int32_t *row;     /* [n_ids]: row of each id in a table of all distinct ids */
-
+    int64_t id_end;   /* all remote ids are below */
 } workload_t;
 
 /* ns, of this thread */
@@ -63,6 +63,7 @@ static void number_rows(workload_t *w)
     for (int64_t i = 0; i < t->n_halo; i++) {
         most = t->halo[i] > most ? t->halo[i] : most;
     }
+    w->id_end = most + 1;
     int32_t *number = must(malloc((size_t)(most + 1) * sizeof *number));
     memset(number, 0xff, (size_t)(most + 1) * sizeof *number);
     w->row = must(malloc((size_t)t->n_ids * sizeof *w->row));
@@ -189,6 +190,7 @@ static int run_once(const workload_t *w, run_t *run)
                                        .capacity_rows = capacity,
                                        .max_ids = t->most_ids,
                                        .max_tracked = w->n_rows,
+                                       .id_end = w->id_end, /* as a host does that knows its graph */
                                        .owned_begin = owned_begin,
                                        .owned_end = owned_end,
                                        .halo = t->halo,
