@@ -67,8 +67,9 @@ static const option_spec_t replay_specs[] = {
     {"period", 0, OPTION_INT, FIELD(period), "16", "N", "Minibatches in a window, after which the decider is asked.", 1,
      1e6, NULL, "eviction-period"},
     {"seed", 's', OPTION_INT, FIELD(seed), "1", "N", "Of the start \"random\".", 0, 9.2e18, NULL, NULL},
-    {"max-tracked", 0, OPTION_STRING, FIELD(max_tracked), "all", "all|SIZE",
-     "Ids outside the buffer that are remembered: all, or a size as for --capacity; \"rudder train\" remembers 200%.",
+    {"max-tracked", 0, OPTION_STRING, FIELD(max_tracked), NULL, "all|SIZE",
+     "Ids outside the buffer that are remembered: all, or a size as for --capacity. Unset: as many as the run "
+     "remembered, all where the trace does not tell.",
      0, 0, NULL, NULL},
     {"window-memory", 0, OPTION_BYTES, FIELD(window_memory), "0", "BYTES",
      "Most that lookahead holds of announced minibatches, 8 bytes an id. 0: what the library allows.", 0, 0, NULL,
@@ -298,7 +299,7 @@ static rudder_status_t replay_read_options(laboratory_t *lab, rudder_error_t *er
     RUDDER_TRY(choices_deciders(options->decider, lab->decider, &lab->n_deciders, error));
     RUDDER_TRY(choices_capacities(options->capacity, lab->capacity, &lab->n_capacities, error));
     lab->max_tracked = (train_capacity_t){.share = -1, .rows = -1, .bytes = -1};
-    if (strcmp(options->max_tracked, "all") != 0) {
+    if (options->max_tracked != NULL && strcmp(options->max_tracked, "all") != 0) {
         RUDDER_TRY(capacity_read(options->max_tracked, "--max-tracked", &lab->max_tracked, error));
     }
     rudder_config_init(library, sizeof *library);
@@ -439,7 +440,9 @@ static rudder_status_t replay_sizes(laboratory_t *lab, rudder_error_t *error)
             RUDDER_TRY(replay_rows_of(lab, &lab->capacity[c].size, "--capacity", scan, &lab->rows[cell], error));
             lab->rows[cell] = lab->rows[cell] < scan->known ? lab->rows[cell] : scan->known;
             lab->tracked[cell] = scan->known;
-            if (lab->max_tracked.share >= 0 || lab->max_tracked.rows >= 0 || lab->max_tracked.bytes >= 0) {
+            if (lab->options.max_tracked == NULL && scan->info.max_tracked > 0) {
+                lab->tracked[cell] = scan->info.max_tracked < scan->known ? scan->info.max_tracked : scan->known;
+            } else if (lab->max_tracked.share >= 0 || lab->max_tracked.rows >= 0 || lab->max_tracked.bytes >= 0) {
                 RUDDER_TRY(replay_rows_of(lab, &lab->max_tracked, "--max-tracked", scan, &lab->tracked[cell], error));
             }
         }

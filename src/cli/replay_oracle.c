@@ -139,9 +139,7 @@ static rudder_status_t oracle_find_trace(oracle_report_t *report, const scan_gro
 static oracle_clock_t oracle_job_clock(const oracle_job_t *job, const oracle_trace_t *trace)
 {
     const replay_settings_t *settings = job->of->job->settings;
-    const link_t recorded = {.bytes_per_second = trace->scan->info.link_rate,
-                             .latency = trace->scan->info.link_latency};
-    const link_t *link = settings->use_links ? &settings->links.common : &recorded;
+    const link_t *link = &replay_links(settings, trace->scan)->common;
     const double row_bytes = (double)replay_row_bytes(settings, trace->scan);
     return (oracle_clock_t){.sample = settings->sample >= 0 ? settings->sample : trace->sample,
                             .compute = settings->compute >= 0 ? settings->compute : trace->compute,

@@ -46,6 +46,31 @@ double link_arrival(link_t *link, double start, int64_t bytes_in, int64_t bytes_
     return arrival + 2 * link->latency;
 }
 
+const link_t *links_own(const links_t *links, int32_t owner)
+{
+    for (int32_t i = 0; i < links->n_own; i++) {
+        if (links->own[i].owner == owner) {
+            return &links->own[i].link;
+        }
+    }
+    return NULL;
+}
+
+link_t *links_add(links_t *links, int32_t owner)
+{
+    int32_t i = 0;
+    while (i < links->n_own && links->own[i].owner != owner) {
+        i++;
+    }
+    if (i == LINKS_OWN) {
+        return NULL;
+    }
+    if (i == links->n_own) {
+        links->own[links->n_own++].owner = owner;
+    }
+    return &links->own[i].link;
+}
+
 /* "2=100Mbit,1ms" */
 static rudder_status_t links_parse_own(const char *text, links_t *links, rudder_error_t *error)
 {
@@ -62,16 +87,14 @@ static rudder_status_t links_parse_own(const char *text, links_t *links, rudder_
     link_t link;
     RUDDER_TRY(text_int(owner, "--link: owner", 0, INT32_MAX, &number, error));
     RUDDER_TRY(link_parse(equals + 1, &link, error));
-    for (int32_t i = 0; i < links->n_own; i++) {
-        if (links->own[i].owner == number) {
-            return RUDDER_FAIL(error, RUDDER_E_USAGE, "--link: owner %d has two links", (int)number);
-        }
+    if (links_own(links, (int32_t)number) != NULL) {
+        return RUDDER_FAIL(error, RUDDER_E_USAGE, "--link: owner %d has two links", (int)number);
     }
-    if (links->n_own == LINKS_OWN) {
+    link_t *own = links_add(links, (int32_t)number);
+    if (own == NULL) {
         return RUDDER_FAIL(error, RUDDER_E_USAGE, "--link: at most %d owners with a link of their own", LINKS_OWN);
     }
-    links->own[links->n_own].owner = (int32_t)number;
-    links->own[links->n_own++].link = link;
+    *own = link;
     return RUDDER_OK;
 }
 
@@ -101,17 +124,6 @@ rudder_status_t links_parse(const char *text, links_t *links, rudder_error_t *er
 static int link_delays(const link_t *link)
 {
     return link->bytes_per_second > 0 || link->latency > 0;
-}
-
-/* The owner's own link, NULL when it shares the common one. */
-static const link_t *links_own(const links_t *links, int32_t owner)
-{
-    for (int32_t i = 0; i < links->n_own; i++) {
-        if (links->own[i].owner == owner) {
-            return &links->own[i].link;
-        }
-    }
-    return NULL;
 }
 
 int links_delay(const links_t *links)

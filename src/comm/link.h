@@ -43,6 +43,10 @@ typedef struct links {
  * for the caller to check: links_last_owner(). Errors: USAGE.
  */
 rudder_status_t links_parse(const char *text, links_t *links, rudder_error_t *error);
+/* The owner's own link, NULL when it shares the common one. */
+const link_t *links_own(const links_t *links, int32_t owner);
+/* The same to write to: where it has none it gets one, without limit. NULL: LINKS_OWN owners have one already. */
+link_t *links_add(links_t *links, int32_t owner);
 /* 1 when anything is delayed at all. */
 int links_delay(const links_t *links);
 /* 1 when what comes from this owner is. */

@@ -79,16 +79,8 @@ void clock_model_close(clock_model_t *model)
 /* A link of these links becomes another; what it carries already stays booked. */
 static void clock_change(links_t *links, const clock_change_t *change)
 {
-    link_t *link = &links->common;
-    for (int32_t i = 0; change->owner >= 0; i++) {
-        if (i == links->n_own) {
-            links->own[links->n_own++].owner = change->owner; /* room: clock_read_schedule() */
-        }
-        if (links->own[i].owner == change->owner) {
-            link = &links->own[i].link;
-            break;
-        }
-    }
+    link_t *link =
+        change->owner < 0 ? &links->common : links_add(links, change->owner); /* room: clock_read_schedule() */
     link->bytes_per_second = change->link.bytes_per_second;
     link->latency = change->link.latency;
 }
@@ -227,19 +219,6 @@ static rudder_status_t clock_read_line(char *line, const char *what, clock_chang
     return RUDDER_OK;
 }
 
-/* Every owner that has a link of its own takes a place in links_t: notes this one in *links. 0: there is no room. */
-static int clock_note_owner(links_t *links, int32_t owner)
-{
-    int32_t i = 0;
-    while (i < links->n_own && links->own[i].owner != owner) {
-        i++;
-    }
-    if (owner >= 0 && i == links->n_own && i < LINKS_OWN) {
-        links->own[links->n_own++].owner = owner;
-    }
-    return owner < 0 || i < LINKS_OWN;
-}
-
 static rudder_status_t clock_read_lines(FILE *file, const char *path, links_t links, clock_change_t **changes,
                                         int64_t *n, rudder_error_t *error)
 {
@@ -264,7 +243,7 @@ static rudder_status_t clock_read_lines(FILE *file, const char *path, links_t li
             return RUDDER_FAIL(error, RUDDER_E_DATA, "%s: expected minibatch %" PRId64 " or later, found %" PRId64,
                                what, change[-1].from, change->from);
         }
-        if (!clock_note_owner(&links, change->owner)) {
+        if (change->owner >= 0 && links_add(&links, change->owner) == NULL) {
             return RUDDER_FAIL(error, RUDDER_E_DATA, "%s: expected links of at most %d owners, found one more", what,
                                LINKS_OWN);
         }

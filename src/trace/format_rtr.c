@@ -250,6 +250,38 @@ static rudder_status_t rtr_fanouts(const files_json_t *facts, trace_info_t *info
     return RUDDER_OK;
 }
 
+/* A number of a link of an owner; -1: it is none. */
+static double rtr_link_number(const cJSON *of, int i)
+{
+    const cJSON *item = cJSON_GetArrayItem(of, i);
+    return cJSON_IsNumber(item) && item->valuedouble >= 0 && isfinite(item->valuedouble) ? item->valuedouble : -1;
+}
+
+static rudder_status_t rtr_owner_links(const files_json_t *facts, trace_info_t *info, int64_t n_owners,
+                                       rudder_error_t *error)
+{
+    const cJSON *array = cJSON_GetObjectItemCaseSensitive(facts->object, "owner_links"), *item;
+    links_t *links = &info->links;
+    if (array != NULL && (!cJSON_IsArray(array) || cJSON_GetArraySize(array) > LINKS_OWN)) {
+        return RUDDER_FAIL(error, RUDDER_E_DATA, "%s: owner_links: expected an array of at most %d links, found %d",
+                           facts->path, LINKS_OWN, cJSON_GetArraySize(array));
+    }
+    cJSON_ArrayForEach(item, array)
+    {
+        const double owner = rtr_link_number(item, 0), rate = rtr_link_number(item, 1),
+                     latency = rtr_link_number(item, 2);
+        if (cJSON_GetArraySize(item) != 3 || rate < 0 || latency < 0 || owner < 0 || !(owner < (double)n_owners - 1) ||
+            owner != floor(owner) || links_own(links, (int32_t)owner) != NULL) {
+            return RUDDER_FAIL(
+                error, RUDDER_E_DATA,
+                "%s: owner_links: expected [owner, rate, latency], each owner of %lld once, found another value",
+                facts->path, (long long)(n_owners > 0 ? n_owners - 1 : 0));
+        }
+        *links_add(links, (int32_t)owner) = (link_t){.bytes_per_second = rate, .latency = latency};
+    }
+    return RUDDER_OK;
+}
+
 static rudder_status_t rtr_all_facts(const files_json_t *facts, trace_info_t *info, int64_t *n_owners, int *degrees,
                                      rudder_error_t *error)
 {
@@ -268,13 +300,15 @@ static rudder_status_t rtr_all_facts(const files_json_t *facts, trace_info_t *in
     RUDDER_TRY(rtr_int(facts, "nodes", most, &info->n_nodes, error));
     RUDDER_TRY(rtr_int(facts, "row_bytes", most, &info->row_bytes, error));
     RUDDER_TRY(rtr_int(facts, "capacity_rows", most, &info->capacity_rows, error));
+    RUDDER_TRY(rtr_int(facts, "max_tracked", most, &info->max_tracked, error));
     RUDDER_TRY(rtr_int32(facts, "depth", INT32_MAX, &info->depth, error));
     RUDDER_TRY(rtr_fanouts(facts, info, error));
-    RUDDER_TRY(rtr_double(facts, "link_rate", &info->link_rate, error));
-    RUDDER_TRY(rtr_double(facts, "link_latency", &info->link_latency, error));
+    RUDDER_TRY(rtr_double(facts, "link_rate", &info->links.common.bytes_per_second, error));
+    RUDDER_TRY(rtr_double(facts, "link_latency", &info->links.common.latency, error));
     RUDDER_TRY(rtr_int(facts, "halo", most, &info->n_halo, error));
     RUDDER_TRY(rtr_int(facts, "owners", info->ranks + 1, n_owners, error));
     *degrees = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(facts->object, "halo_degree"));
+    RUDDER_TRY(rtr_owner_links(facts, info, *n_owners, error));
     return *n_owners == 0 || (*n_owners == info->ranks + 1 && info->ranks > 0)
                ? RUDDER_OK
                : RUDDER_FAIL(error, RUDDER_E_DATA,

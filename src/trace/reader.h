@@ -8,6 +8,7 @@
 
 #include <stdint.h>
 
+#include "comm/link.h"
 #include "rudder/status.h"
 
 enum { TRACE_MAX_LAYERS = 8, TRACE_MAX_IDS = 1 << 22 /* of one minibatch, in .rtr and text */ };
@@ -20,9 +21,10 @@ typedef struct trace_info {
     int32_t rank, ranks;
     uint64_t seed;
     int64_t batch, steps_per_epoch, epochs, n_nodes, row_bytes, capacity_rows;
-    int32_t depth; /* minibatches that the loader was ahead of the training */
+    int64_t max_tracked; /* ids outside the buffer that its policy remembered */
+    int32_t depth;       /* minibatches that the loader was ahead of the training */
     int32_t n_layers, fanout[TRACE_MAX_LAYERS];
-    double link_rate, link_latency; /* of the run: bytes per second, seconds; 0: none emulated */
+    links_t links; /* emulated in the run */
     int64_t n_minibatches,
         n_ids; /* of the whole trace; -1: known only when all is read (text, a run that was cut off) */
     int64_t n_halo;

@@ -126,14 +126,24 @@ static void recorder_facts(json_t *json, const trace_info_t *info)
     json_int(json, "nodes", info->n_nodes);
     json_int(json, "row_bytes", info->row_bytes);
     json_int(json, "capacity_rows", info->capacity_rows);
+    json_int(json, "max_tracked", info->max_tracked);
     json_int(json, "depth", info->depth);
     json_array(json, "fanouts");
     for (int32_t i = 0; i < info->n_layers; i++) {
         json_int(json, NULL, info->fanout[i]);
     }
     json_end_array(json);
-    json_double(json, "link_rate", info->link_rate);
-    json_double(json, "link_latency", info->link_latency);
+    json_double(json, "link_rate", info->links.common.bytes_per_second);
+    json_double(json, "link_latency", info->links.common.latency);
+    json_array(json, "owner_links");
+    for (int32_t i = 0; i < info->links.n_own; i++) {
+        json_array(json, NULL);
+        json_int(json, NULL, info->links.own[i].owner);
+        json_double(json, NULL, info->links.own[i].link.bytes_per_second);
+        json_double(json, NULL, info->links.own[i].link.latency);
+        json_end_array(json);
+    }
+    json_end_array(json);
     json_int(json, "owners", info->owner_offset != NULL ? info->ranks + 1 : 0);
     json_int(json, "halo", info->n_halo);
     json_bool(json, "halo_degree", info->halo_degree != NULL);

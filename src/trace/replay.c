@@ -163,11 +163,15 @@ int64_t replay_row_bytes(const replay_settings_t *settings, const scan_t *scan)
     return settings->row_bytes > 0 ? settings->row_bytes : scan->info.row_bytes;
 }
 
+const links_t *replay_links(const replay_settings_t *settings, const scan_t *scan)
+{
+    return settings->use_links ? &settings->links : &scan->info.links;
+}
+
 int replay_has_clock(const replay_settings_t *settings, const scan_group_t *group)
 {
-    const trace_info_t *info = &group->trace[0]->info;
     return group->timed || settings->sample >= 0 || settings->compute >= 0 || settings->use_links ||
-           info->link_rate > 0 || info->link_latency > 0;
+           links_delay(&group->trace[0]->info.links);
 }
 
 /*
@@ -227,14 +231,13 @@ void replay_library(const replay_job_t *job, int32_t r, rudder_type_config_t *ty
 static rudder_status_t replay_check(const replay_job_t *job, const scan_t *scan, rudder_error_t *error)
 {
     const replay_settings_t *settings = job->settings;
-    const int linked = settings->use_links ? links_delay(&settings->links) || settings->n_changes > 0
-                                           : scan->info.link_rate > 0 || scan->info.link_latency > 0;
-    if (linked && replay_row_bytes(settings, scan) == 0) {
+    const links_t *links = replay_links(settings, scan);
+    if ((links_delay(links) || settings->n_changes > 0) && replay_row_bytes(settings, scan) == 0) {
         return RUDDER_FAIL(error, RUDDER_E_USAGE,
                            "%s: expected --row-bytes for the time that rows take on the link; the trace does not tell",
                            scan->path);
     }
-    int32_t last = links_last_owner(&settings->links);
+    int32_t last = links_last_owner(links);
     for (int64_t i = 0; i < settings->n_changes; i++) {
         last = settings->changes[i].owner > last ? settings->changes[i].owner : last;
     }
@@ -326,15 +329,11 @@ static rudder_status_t replay_open_clock(replay_t *replay, rudder_error_t *error
                              .owner = replay->owner,
                              .depth = settings->depth,
                              .row_bytes = replay_row_bytes(settings, first),
-                             .links = settings->links,
+                             .links = *replay_links(settings, first),
                              .changes = settings->changes,
                              .n_changes = settings->n_changes};
     if (settings->depth < 0) {
         setup->depth = first->info.depth > 0 ? first->info.depth : 2;
-    }
-    if (!settings->use_links) {
-        setup->links =
-            (links_t){.common = {.bytes_per_second = first->info.link_rate, .latency = first->info.link_latency}};
     }
     replay->round_rows = setup->row_bytes > 0 ? REPLAY_ROUND_BYTES / setup->row_bytes + 1 : INT64_MAX;
     return clock_model_open(setup, &replay->clock, error);

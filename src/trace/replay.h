@@ -26,7 +26,7 @@ typedef struct replay_settings {
     int64_t row_bytes;      /* 0: the trace's */
     double sample, compute; /* seconds a minibatch; negative: the trace's */
     int32_t depth;          /* minibatches that the loader is ahead; -1: the trace's; 0: no overlap */
-    int use_links;          /* 0: the trace's link, and no changes */
+    int use_links;          /* 0: the trace's links, and no changes */
     links_t links;
     const clock_change_t *changes;
     int64_t n_changes;
@@ -80,6 +80,8 @@ void replay_library(const replay_job_t *job, int32_t r, rudder_type_config_t *ty
 
 /* Bytes of a row; 0: not known. */
 int64_t replay_row_bytes(const replay_settings_t *settings, const scan_t *scan);
+/* The links at the start: those given, else those that the run had. */
+const links_t *replay_links(const replay_settings_t *settings, const scan_t *scan);
 /* Whether times are told or measured, so that the clock has something to tell. */
 int replay_has_clock(const replay_settings_t *settings, const scan_group_t *group);
 

@@ -137,6 +137,14 @@ static int64_t train_step_seeds(const train_t *train)
 }
 
 /* The library's configuration. *type is what it points to. */
+/* Sampling reaches past the halo; twice the halo covers most of what is used more than once. */
+static int64_t train_max_tracked(const train_t *train)
+{
+    const int64_t remote = train->parts.n_nodes - train->part.n_owned, halo = 2 * train->part.n_halo;
+    const int64_t tracked = halo > TRAIN_TRACKED ? halo : TRAIN_TRACKED;
+    return tracked < remote ? tracked : remote;
+}
+
 static void train_library(train_t *train, rudder_type_config_t *type, rudder_config_t *library)
 {
     const train_config_t *config = train->config;
@@ -147,13 +155,11 @@ static void train_library(train_t *train, rudder_type_config_t *type, rudder_con
     const int64_t seeds = step_seeds < train->mine.train ? step_seeds : train->mine.train;
     const int64_t inputs = loader_most_inputs(parts, seeds, config->n_layers, config->fanout);
     const int64_t ids = inputs < remote ? inputs : remote;
-    /* Sampling reaches past the halo; twice the halo covers most of what is used more than once. */
-    const int64_t tracked = 2 * part->n_halo > TRAIN_TRACKED ? 2 * part->n_halo : TRAIN_TRACKED;
     *type = (rudder_type_config_t){
         .row_bytes = (size_t)train->result.row_bytes,
         .capacity_rows = train->mine.capacity_rows,
         .max_ids = ids > 0 ? ids : 1,
-        .max_tracked = tracked < remote ? tracked : remote,
+        .max_tracked = train_max_tracked(train),
         .owned_begin = part->begin,
         .owned_end = part->end,
         .halo = part->halo,
@@ -448,10 +454,10 @@ static rudder_status_t train_open_record(train_t *train, rudder_error_t *error)
                          .n_nodes = train->parts.n_nodes,
                          .row_bytes = train->result.row_bytes,
                          .capacity_rows = train->mine.capacity_rows,
+                         .max_tracked = train_max_tracked(train),
                          .depth = train->threads_multiple ? config->depth : 0,
                          .n_layers = config->n_layers,
-                         .link_rate = config->links.common.bytes_per_second,
-                         .link_latency = config->links.common.latency,
+                         .links = config->links,
                          .n_halo = part->n_halo,
                          .halo = part->halo,
                          .halo_degree = part->halo_degree,

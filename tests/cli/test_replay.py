@@ -529,6 +529,24 @@ class Replay(unittest.TestCase):
         self.assertEqual(self.check_clock(folder, traces, plain, links="80Mbit,1ms", link=(1e7, 1e-3, {}),
                                           arguments=["--link-schedule", schedule], **common), fast)
 
+    def test_a_run_is_replayed_as_it_was(self):
+        """Unset options are what the run had: its links, those of single owners too, and what its policy remembered."""
+        traces, owners, halos = self.made(ranks=3, minibatches=24, ids=40, seed=6)
+        common = dict(times=self.times, row_bytes=1000)
+        plain = self.write_run("plain", traces, owners, halos, **common)
+        links = self.write_run("links", traces, owners, halos, link_rate=1e7, link_latency=1e-3,
+                               owner_links=[[2, 1e6, 2e-3], [0, 5e5, 5e-3]], **common)
+        few = self.write_run("few", traces, owners, halos, max_tracked=25, **common)
+        rows = lambda *arguments: [{key: row[key] for key in ("fetched_rows", "epoch_seconds", "fetch_seconds")} for row in
+                                   replay(*arguments, "-p", "lfu", "-c", "10%", "--per-rank")[0]["rows"]]
+        told = ("--link", "80Mbit,1ms;2=8Mbit,2ms;0=4Mbit,5ms")
+        self.assertEqual(rows(links), rows(plain, *told))
+        self.assertNotEqual(rows(links), rows(plain, "--link", "80Mbit,1ms"))
+        self.assertEqual(rows(links, "--link", "80Mbit,1ms"), rows(plain, "--link", "80Mbit,1ms"))
+        self.assertEqual(rows(few), rows(plain, "--max-tracked", 25))
+        self.assertEqual(rows(few, "--max-tracked", "all"), rows(plain))
+        self.assertNotEqual(rows(few), rows(plain))
+
     def test_rows_of_a_slow_owner_are_kept(self):
         trace = self.path("sbm.rtr")
         self.assertEqual(run("import-trace", SBM, "-o", trace, "--owners", "0,100000,133333,166667,200000", "--rank", 0,

@@ -239,7 +239,7 @@ class Traces(unittest.TestCase):
             self.refused(name, head + content, f"block at byte {len(head) + (content.find(b'DONE') if b'DONE' in content else 0)}")
         for members in ({"rank": 2, "ranks": 2}, {"batch": -1}, {"batch": "many"}, {"batch": 1e300}, {"seed": 5}, {"seed": "x"},
                         {"seed": "18446744073709551616"}, {"fanouts": [1] * 9}, {"fanouts": ["a"]}, {"fanouts": {}}, {"graph": 1},
-                        {"link_rate": -1}, {"owners": 1}, {"ranks": 2, "owners": 2}, {"ranks": 2 ** 30}, {"halo": 1.5}):
+                        {"link_rate": -1}, {"max_tracked": -1}, {"owner_links": 5}, {"owner_links": [[0, 1, 1]]}, {"owners": 1}, {"ranks": 2, "owners": 2}, {"ranks": 2 ** 30}, {"halo": 1.5}):
             self.refused(str(members), start() + facts(**members) + done(0, 0), "byte 48")
         for content in (b"", b"[1]", b"{", b"\xff\xfe", b'{"a": 1'):
             self.refused(str(content), start() + block(b"HEAD", 1, 0, content) + done(0, 0), "block at byte 16")
@@ -248,6 +248,9 @@ class Traces(unittest.TestCase):
         self.refused("halo below 0", halo + block(b"HALO", 3, 0, varint(1) * 3), "as many ids and degrees")
         self.refused("halo too long", halo + block(b"HALO", 4, 0, sequence([1, 2, 3, 4])), "no more than all of it")
         self.refused("halo missing", halo + data(minibatch([1])), "expected a block HALO, found DATA")
+        for links in ([[2, 1, 1]], [[-1, 1, 1]], [[.5, 1, 1]], [[0, 1, 1], [0, 2, 1]], [[0, 1]], [[0, 1, 1, 1]], [[0, -1, 1]],
+                      [[0, 1, "x"]], [7], [None], {"a": 1}, [[1, 1, 1]] * 17):
+            self.refused(str(links), start() + facts(ranks=2, rank=0, owners=3, owner_links=links), "owner_links: expected")
         owners = start() + facts(ranks=2, rank=0, owners=3)
         self.refused("owners fall", owners + block(b"OWNS", 3, 0, sequence([0, 5, 4])), "do not fall")
         self.refused("own ids", owners + block(b"OWNS", 3, 0, sequence([0, 5, 9])) + data(minibatch([6, 4])), "minibatch 0", "found 4")

@@ -140,8 +140,8 @@ static trace_info_t some_info(void)
                           .depth = 2,
                           .n_layers = 3,
                           .fanout = {15, 10, -1},
-                          .link_rate = 1.25e8,
-                          .link_latency = 0.1 + 0.2,
+                          .max_tracked = 12345,
+                          .links = {.common = {.bytes_per_second = 1.25e8, .latency = 0.1 + 0.2}},
                           .n_halo = 5,
                           .halo = some_halo,
                           .halo_degree = some_degree};
@@ -231,6 +231,8 @@ static void test_facts(void **state)
     (void)state;
     in.rank = 1;
     in.owner_offset = some_owners;
+    *links_add(&in.links, 2) = (link_t){.bytes_per_second = 1e6 / 3};
+    *links_add(&in.links, 0) = (link_t){.latency = 1e-7};
     record(SMALL, 17, &in);
     assert_int_equal(trace_reader_open(path, &reader, &out, NULL), RUDDER_OK);
     assert_string_equal(out->kind, "rtr");
@@ -244,7 +246,13 @@ static void test_facts(void **state)
     assert_true(out->row_bytes == in.row_bytes && out->capacity_rows == in.capacity_rows && out->depth == in.depth);
     assert_int_equal(out->n_layers, 3);
     assert_memory_equal(out->fanout, in.fanout, sizeof in.fanout);
-    assert_true(out->link_rate == in.link_rate && out->link_latency == in.link_latency);
+    assert_int_equal(out->max_tracked, in.max_tracked);
+    assert_memory_equal(&out->links.common, &in.links.common, sizeof in.links.common);
+    assert_int_equal(out->links.n_own, 2);
+    for (int32_t i = 0; i < 2; i++) {
+        assert_int_equal(out->links.own[i].owner, in.links.own[i].owner);
+        assert_memory_equal(&out->links.own[i].link, &in.links.own[i].link, sizeof(link_t));
+    }
     assert_int_equal(out->n_halo, 5);
     assert_memory_equal(out->halo, some_halo, sizeof some_halo);
     assert_memory_equal(out->halo_degree, some_degree, sizeof some_degree);
