@@ -32,6 +32,7 @@ typedef struct launch {
     time_t since;
     sigset_t signals, before;
     char folder[256], shared[64];
+    int folder_held, shared_held; /* file descriptors */
 } launch_t;
 
 static int launch_is_openmpi(void)
@@ -113,14 +114,22 @@ rudder_status_t launch_check(char *version, size_t version_size, rudder_error_t 
 static void launch_make_folders(launch_t *launch)
 {
     const char *base = getenv("TMPDIR");
-    const int n = snprintf(launch->folder, sizeof launch->folder, "%s/rudder-%d-XXXXXX",
-                           base != NULL && base[0] == '/' ? base : "/tmp", (int)getpid());
-    if (n >= (int)sizeof launch->folder || mkdtemp(launch->folder) == NULL) {
-        launch->folder[0] = '\0';
+    base = base != NULL && base[0] == '/' ? base : "/tmp";
+    leftovers_remove_abandoned(base);
+    leftovers_remove_abandoned("/dev/shm");
+    launch->folder_held = leftovers_make_folder(base, launch->folder, sizeof launch->folder);
+    launch->shared_held = leftovers_make_folder("/dev/shm", launch->shared, sizeof launch->shared);
+}
+
+static void launch_remove_folders(const launch_t *launch)
+{
+    leftovers_remove_folder(launch->folder);
+    leftovers_remove_folder(launch->shared);
+    if (launch->folder_held >= 0) {
+        close(launch->folder_held);
     }
-    snprintf(launch->shared, sizeof launch->shared, "/dev/shm/rudder-%d-XXXXXX", (int)getpid());
-    if (mkdtemp(launch->shared) == NULL) {
-        launch->shared[0] = '\0';
+    if (launch->shared_held >= 0) {
+        close(launch->shared_held);
     }
 }
 
@@ -335,8 +344,7 @@ int launch_ranks(int32_t ranks, int argc, char **argv)
     } else {
         log_error(&error);
     }
-    leftovers_remove_folder(launch.folder);
-    leftovers_remove_folder(launch.shared);
+    launch_remove_folders(&launch);
     if (code != 0 && !launch_is_openmpi()) {
         leftovers_remove_shared("mpich_shar_tmp", launch.since);
     }

@@ -1,12 +1,15 @@
 /* /proc tells which processes descend from us and which files are in use; both are read anew at every call. */
 #include <ctype.h>
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -129,6 +132,60 @@ void leftovers_remove_folder(const char *path)
 {
     if (path != NULL && path[0] != '\0') {
         (void)nftw(path, leftovers_remove, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+    }
+}
+
+int leftovers_make_folder(const char *base, char *path, size_t size)
+{
+    const int n = snprintf(path, size, "%s/rudder-%d-XXXXXX", base, (int)getpid());
+    if (n < 0 || (size_t)n >= size || mkdtemp(path) == NULL) {
+        path[0] = '\0';
+        return -1;
+    }
+    const int held = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (held >= 0) {
+        (void)flock(held, LOCK_EX | LOCK_NB);
+    }
+    return held;
+}
+
+/* The process that made a folder "rudder-PID-XXXXXX", 0: it has another name. */
+static pid_t leftovers_maker(const char *name)
+{
+    int pid, at = 0;
+    return sscanf(name, "rudder-%d-%n", &pid, &at) == 1 && at > 0 && strlen(name + at) == 6 && pid > 0 ? (pid_t)pid : 0;
+}
+
+/* The number tells of processes that this one sees, the lock of those in other containers too. */
+static int leftovers_abandoned(int base, const char *name)
+{
+    struct stat status;
+    const pid_t maker = leftovers_maker(name);
+    if (maker == 0 || kill(maker, 0) == 0 || errno != ESRCH) {
+        return 0;
+    }
+    const int folder = openat(base, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    const int abandoned = folder >= 0 && fstat(folder, &status) == 0 && status.st_uid == getuid() &&
+                          flock(folder, LOCK_EX | LOCK_NB) == 0;
+    if (folder >= 0) {
+        close(folder);
+    }
+    return abandoned;
+}
+
+void leftovers_remove_abandoned(const char *base)
+{
+    DIR *folder = opendir(base);
+    const struct dirent *entry;
+    while (folder != NULL && (entry = readdir(folder)) != NULL) {
+        char path[PATH_MAX];
+        const int n = snprintf(path, sizeof path, "%s/%s", base, entry->d_name);
+        if (n > 0 && n < (int)sizeof path && leftovers_abandoned(dirfd(folder), entry->d_name)) {
+            leftovers_remove_folder(path);
+        }
+    }
+    if (folder != NULL) {
+        closedir(folder);
     }
 }
 

@@ -139,7 +139,7 @@ class Job:
             stdout=self.output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            env={**os.environ, **environment, MARK: self.mark, "TMPDIR": self.folder},
+            env={**os.environ, MARK: self.mark, "TMPDIR": self.folder, **environment},
         )
 
     def text(self):
@@ -298,6 +298,21 @@ class Launch:
         while marked(job.mark) and time.monotonic() < end:
             time.sleep(0.05)
         self.assertEqual(marked(job.mark), [])
+        # Its folders go when the next job starts in the same place; those of jobs that live, and of others, stay.
+        theirs = [os.path.join(job.folder, name) for name in ("rudder-1-abcdef", f"rudder-{job.process.pid}-abc", "rudder-x-abcdef")]
+        for folder in theirs:
+            os.mkdir(folder)
+        ours = lambda: [path for place in (job.folder, "/dev/shm") for path in glob.glob(f"{place}/rudder-{job.process.pid}-??????")]
+        self.assertGreaterEqual(len(ours()), 1)
+        alive = self.job("wait", TMPDIR=job.folder)
+        alive.ranks()
+        self.assertEqual(ours(), [])
+        living = glob.glob(f"{job.folder}/rudder-{alive.process.pid}-*")
+        self.assertEqual(len(living), 1)
+        self.ends(self.job("exit", "0", TMPDIR=job.folder), 0)
+        self.assertTrue(all(map(os.path.isdir, living + theirs)))
+        alive.process.send_signal(signal.SIGTERM)
+        self.ends(alive, 143, 10)
 
     def test_child_of_a_rank_that_stays(self):
         job = self.job("daemon")
