@@ -1,17 +1,16 @@
 /* The clock model: nothing but sums and maxima over the times of loaders, links and training. */
 #include "trace/clock.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/grow.h"
+#include "base/lines.h"
 #include "base/text.h"
 
-enum { CLOCK_ID_BYTES = 8, CLOCK_LINE = 256 };
+enum { CLOCK_ID_BYTES = 8 };
 
 /* A place for a minibatch between loader and training. */
 typedef struct clock_place {
@@ -219,50 +218,41 @@ static rudder_status_t clock_read_line(char *line, const char *what, clock_chang
     return RUDDER_OK;
 }
 
-static rudder_status_t clock_read_lines(FILE *file, const char *path, links_t links, clock_change_t **changes,
-                                        int64_t *n, rudder_error_t *error)
+static rudder_status_t clock_read_lines(lines_t *lines, links_t links, clock_change_t **changes, int64_t *n,
+                                        rudder_error_t *error)
 {
-    char line[CLOCK_LINE], what[CLOCK_LINE];
     int64_t size = 0;
-    for (int64_t number = 1; fgets(line, sizeof line, file) != NULL; number++) {
-        snprintf(what, sizeof what, "%.200s line %" PRId64, path, number);
-        if (strchr(line, '\n') == NULL && !feof(file)) {
-            return RUDDER_FAIL(error, RUDDER_E_DATA, "%s: expected at most %d bytes, found more", what, CLOCK_LINE - 2);
-        }
-        line[strcspn(line, "#")] = '\0';
-        if (line[strspn(line, " \t\r\n")] == '\0') {
-            continue;
+    for (char *line;; ++*n) {
+        RUDDER_TRY(lines_next(lines, &line, error));
+        if (line == NULL) {
+            return RUDDER_OK;
         }
         if (grow_array(changes, &size, *n + 1, sizeof **changes) != RUDDER_OK) {
-            return RUDDER_FAIL(error, RUDDER_E_MEMORY, "%s: no memory", what);
+            return RUDDER_FAIL(error, RUDDER_E_MEMORY, "%s: no memory", lines->where);
         }
         clock_change_t *change = &(*changes)[*n];
         *change = (clock_change_t){0};
-        RUDDER_TRY(clock_read_line(line, what, change, error));
+        RUDDER_TRY(clock_read_line(line, lines->where, change, error));
         if (*n > 0 && change->from < change[-1].from) {
             return RUDDER_FAIL(error, RUDDER_E_DATA, "%s: expected minibatch %" PRId64 " or later, found %" PRId64,
-                               what, change[-1].from, change->from);
+                               lines->where, change[-1].from, change->from);
         }
         if (change->owner >= 0 && links_add(&links, change->owner) == NULL) {
-            return RUDDER_FAIL(error, RUDDER_E_DATA, "%s: expected links of at most %d owners, found one more", what,
-                               LINKS_OWN);
+            return RUDDER_FAIL(error, RUDDER_E_DATA, "%s: expected links of at most %d owners, found one more",
+                               lines->where, LINKS_OWN);
         }
-        ++*n;
     }
-    return RUDDER_OK;
 }
 
 rudder_status_t clock_read_schedule(const char *path, const links_t *links, clock_change_t **changes, int64_t *n,
                                     rudder_error_t *error)
 {
-    FILE *file = fopen(path, "r");
+    lines_t lines;
     *changes = NULL;
     *n = 0;
-    if (file == NULL) {
-        return RUDDER_FAIL(error, RUDDER_E_IO, "%s: cannot be opened: %s", path, strerror(errno));
-    }
-    const rudder_status_t status = clock_read_lines(file, path, *links, changes, n, error);
-    fclose(file);
+    RUDDER_TRY(lines_open(path, &lines, error));
+    const rudder_status_t status = clock_read_lines(&lines, *links, changes, n, error);
+    lines_close(&lines);
     if (status != RUDDER_OK) {
         free(*changes);
         *changes = NULL;

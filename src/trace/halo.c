@@ -1,21 +1,15 @@
-/* Lines of one or two numbers. A line is at most HALO_LINE bytes, so a file of anything else ends at its first line. */
-#include <errno.h>
-#include <stdio.h>
+/* Lines of one or two numbers. */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/error.h"
 #include "base/grow.h"
+#include "base/lines.h"
 #include "trace/valid.h"
 #include "trace/halo.h"
 
-enum { HALO_LINE = 256 };
-
 typedef struct halo_file {
-    const char *path;
-    FILE *file;
-    int64_t line; /* from 1 */
+    lines_t lines;
     int64_t *ids, n, ids_size, degrees_size;
     uint32_t *degrees;
     int columns; /* of all lines; 0: none yet */
@@ -23,8 +17,7 @@ typedef struct halo_file {
 
 static rudder_status_t halo_bad(const halo_file_t *h, const char *expected, const char *found, rudder_error_t *error)
 {
-    return RUDDER_FAIL(error, RUDDER_E_DATA, "%s: line %lld: expected %s, found %s", h->path, (long long)h->line,
-                       expected, found);
+    return RUDDER_FAIL(error, RUDDER_E_DATA, "%s: expected %s, found %s", h->lines.where, expected, found);
 }
 
 /* A number up to `most`, with what surrounds it; 0: there is none at *text. */
@@ -44,14 +37,9 @@ static int halo_number(const char **text, uint64_t most, uint64_t *value)
     return c > begin && (*c == '\0' || *text > c);
 }
 
-static rudder_status_t halo_line(halo_file_t *h, char *line, rudder_error_t *error)
+static rudder_status_t halo_line(halo_file_t *h, const char *at, rudder_error_t *error)
 {
     uint64_t id, degree = 0;
-    const char *at = line;
-    line[strcspn(line, "#")] = '\0';
-    if (line[strspn(line, " \t\r\n")] == '\0') {
-        return RUDDER_OK;
-    }
     if (!halo_number(&at, INT64_MAX, &id)) {
         return halo_bad(h, "an id from 0 to 9223372036854775807", "something else", error);
     }
@@ -65,7 +53,7 @@ static rudder_status_t halo_line(halo_file_t *h, char *line, rudder_error_t *err
     h->columns = columns;
     if (grow_array(&h->ids, &h->ids_size, h->n + 1, sizeof *h->ids) != RUDDER_OK ||
         grow_array(&h->degrees, &h->degrees_size, h->n + 1, sizeof *h->degrees) != RUDDER_OK) {
-        return RUDDER_FAIL(error, RUDDER_E_MEMORY, "%s: no memory for %lld ids", h->path, (long long)h->n);
+        return RUDDER_FAIL(error, RUDDER_E_MEMORY, "%s: no memory for %lld ids", h->lines.path, (long long)h->n);
     }
     h->ids[h->n] = (int64_t)id;
     h->degrees[h->n++] = (uint32_t)degree;
@@ -74,17 +62,10 @@ static rudder_status_t halo_line(halo_file_t *h, char *line, rudder_error_t *err
 
 static rudder_status_t halo_lines(halo_file_t *h, rudder_error_t *error)
 {
-    char line[HALO_LINE];
-    for (h->line = 1;; h->line++) {
-        memset(line, 1, sizeof line);
-        if (fgets(line, sizeof line, h->file) == NULL) {
-            return ferror(h->file) ? RUDDER_FAIL(error, RUDDER_E_IO, "%s: cannot be read: %s", h->path, strerror(errno))
-                                   : RUDDER_OK;
-        }
-        const size_t n = strlen(line);
-        const int whole = n > 0 && (line[n - 1] == '\n' || feof(h->file));
-        if (!whole) {
-            return halo_bad(h, "a line of text of at most 254 bytes", "none", error);
+    for (char *line;;) {
+        RUDDER_TRY(lines_next(&h->lines, &line, error));
+        if (line == NULL) {
+            return RUDDER_OK;
         }
         RUDDER_TRY(halo_line(h, line, error));
     }
@@ -92,17 +73,10 @@ static rudder_status_t halo_lines(halo_file_t *h, rudder_error_t *error)
 
 rudder_status_t halo_read(const char *path, int64_t **halo, uint32_t **degree, int64_t *n, rudder_error_t *error)
 {
-    halo_file_t h = {.path = path, .file = fopen(path, "rbe")};
-    struct stat about;
-    if (h.file == NULL || fstat(fileno(h.file), &about) != 0) {
-        const rudder_status_t status =
-            RUDDER_FAIL(error, RUDDER_E_IO, "%s: cannot be opened: %s", path, strerror(errno));
-        return h.file != NULL && fclose(h.file) != 0 ? RUDDER_E_IO : status;
-    }
-    rudder_status_t status = S_ISDIR(about.st_mode)
-                                 ? RUDDER_FAIL(error, RUDDER_E_DATA, "%s: expected a text, found a directory", path)
-                                 : halo_lines(&h, error);
-    fclose(h.file);
+    halo_file_t h = {0};
+    RUDDER_TRY(lines_open(path, &h.lines, error));
+    rudder_status_t status = halo_lines(&h, error);
+    lines_close(&h.lines);
     status = status == RUDDER_OK ? valid_halo(path, h.ids, h.n, error) : status;
     if (status != RUDDER_OK || h.columns != 2) {
         free(h.degrees);

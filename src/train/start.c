@@ -3,12 +3,12 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/lines.h"
 #include "base/text.h"
 #include "sample/vip.h"
 
@@ -97,17 +97,11 @@ static void start_serve_original(void *context, const int64_t *ids, int64_t n, v
     }
 }
 
-/* "id" or "id weight"; what follows a # is a remark. *empty: nothing is in the line. */
-static int start_read_line(char *line, int64_t *id, double *weight, int *empty)
+/* "id" or "id weight" */
+static int start_read_line(const char *line, int64_t *id, double *weight)
 {
-    char *end = line + strcspn(line, "#\r\n");
-    *end = '\0';
-    line += strspn(line, " \t");
-    *empty = *line == '\0';
+    char *end;
     *weight = 1;
-    if (*empty) {
-        return 1;
-    }
     errno = 0;
     *id = strtoll(line, &end, 10);
     if (end == line || errno != 0) {
@@ -119,45 +113,40 @@ static int start_read_line(char *line, int64_t *id, double *weight, int *empty)
         return 1;
     }
     *weight = strtod(line, &end);
-    return gap > 0 && end > line && end[strspn(end, " \t")] == '\0' && isfinite(*weight) && *weight >= 0;
+    return gap > 0 && end > line && *end == '\0' && isfinite(*weight) && *weight >= 0;
+}
+
+static rudder_status_t start_read_lines(const start_config_t *config, lines_t *lines, const start_node_t *node,
+                                        double *weight, rudder_error_t *error)
+{
+    const int64_t n_nodes = config->ahead.parts->n_nodes, n_halo = config->ahead.part->n_halo;
+    for (char *line;;) {
+        int64_t id;
+        double heavy;
+        RUDDER_TRY(lines_next(lines, &line, error));
+        if (line == NULL) {
+            return RUDDER_OK;
+        }
+        if (!start_read_line(line, &id, &heavy) || id < 0 || id >= n_nodes) {
+            return RUDDER_FAIL(error, RUDDER_E_DATA,
+                               "%s: expected an id from 0 to %lld and, if any, a weight of 0 or more, found \"%.60s\"",
+                               lines->where, (long long)n_nodes - 1, line);
+        }
+        const start_node_t key = {.original = id};
+        const start_node_t *found = n_halo > 0 ? bsearch(&key, node, (size_t)n_halo, sizeof key, start_compare) : NULL;
+        if (found != NULL) {
+            weight[found->place] = heavy;
+        }
+    }
 }
 
 static rudder_status_t start_read_file(const start_config_t *config, const start_node_t *node, double *weight,
                                        rudder_error_t *error)
 {
-    const int64_t n_nodes = config->ahead.parts->n_nodes, n_halo = config->ahead.part->n_halo;
-    const char *path = config->start + sizeof start_file_prefix - 1;
-    FILE *file = fopen(path, "re");
-    if (file == NULL) {
-        return RUDDER_FAIL(error, RUDDER_E_IO, "%s: cannot be read: %s", path, strerror(errno));
-    }
-    rudder_status_t status = RUDDER_OK;
-    char *line = NULL;
-    size_t size = 0;
-    for (int64_t number = 1; status == RUDDER_OK && getline(&line, &size, file) >= 0; number++) {
-        int64_t id = 0;
-        double heavy;
-        int empty;
-        if (!start_read_line(line, &id, &heavy, &empty) || (!empty && (id < 0 || id >= n_nodes))) {
-            status =
-                RUDDER_FAIL(error, RUDDER_E_DATA,
-                            "%s, line %lld: expected an id from 0 to %lld and, if any, a weight of 0 or more, found "
-                            "\"%.60s\"",
-                            path, (long long)number, (long long)n_nodes - 1, line);
-        } else if (!empty) {
-            const start_node_t key = {.original = id};
-            const start_node_t *found =
-                n_halo > 0 ? bsearch(&key, node, (size_t)n_halo, sizeof key, start_compare) : NULL;
-            if (found != NULL) {
-                weight[found->place] = heavy;
-            }
-        }
-    }
-    if (status == RUDDER_OK && ferror(file)) {
-        status = RUDDER_FAIL(error, RUDDER_E_IO, "%s: cannot be read: %s", path, strerror(errno));
-    }
-    free(line);
-    fclose(file);
+    lines_t lines;
+    RUDDER_TRY(lines_open(config->start + sizeof start_file_prefix - 1, &lines, error));
+    const rudder_status_t status = start_read_lines(config, &lines, node, weight, error);
+    lines_close(&lines);
     return status;
 }
 

@@ -699,7 +699,7 @@ class Replay(unittest.TestCase):
                 file.write(text)
             code, out, err, _ = run("replay", self.path("a.rtr"), "--link", "1Mbit", "--link-schedule", self.path("schedule"))
             self.assertEqual((code, out), (3, ""), (text, err))
-            self.assertIn("schedule " + says + ":", err)
+            self.assertIn("schedule: " + says + ":", err)
         for option in ("--latencies", "--owner-cost"):
             code, out, err, _ = run("replay", self.path("a.rtr"), option, self.path("nothing"))
             self.assertEqual((code, out), (3, ""), err)
