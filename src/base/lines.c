@@ -29,7 +29,7 @@ rudder_status_t lines_open(const char *path, lines_t *lines, rudder_error_t *err
 static rudder_status_t lines_read(lines_t *lines, int *end, rudder_error_t *error)
 {
     char *text = lines->text;
-    memset(text, 1, sizeof lines->text); /* no zero byte but fgets's own, and those of the file */
+    memset(text, 1, sizeof lines->text); /* so that the last zero byte is the one that ends what was read */
     *end = fgets(text, sizeof lines->text, lines->file) == NULL;
     if (*end) {
         return ferror(lines->file)
@@ -38,7 +38,8 @@ static rudder_status_t lines_read(lines_t *lines, int *end, rudder_error_t *erro
     }
     snprintf(lines->where, sizeof lines->where, "%.200s: line %" PRId64, lines->path, ++lines->number);
     const size_t n = strlen(text);
-    if (n == 0 || (text[n - 1] != '\n' && !feof(lines->file)) || strcspn(text, "\r\n") > LINES_MOST) {
+    const int whole = n > 0 && (text[n - 1] == '\n' || feof(lines->file));
+    if (!whole || text + n != memrchr(text, '\0', sizeof lines->text) || strcspn(text, "\r\n") > LINES_MOST) {
         return RUDDER_FAIL(error, RUDDER_E_DATA, "%s: expected a line of text of at most %d bytes, found none",
                            lines->where, LINES_MOST);
     }

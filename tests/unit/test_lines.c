@@ -73,6 +73,8 @@ static void test_what_is_no_text_is_refused(void **state)
     reads(content, sizeof content, (const char *const[]){"a", NULL}, "line 3: expected a line of text");
     reads("a\nb\0c\n", 6, (const char *const[]){"a", NULL}, "line 2: expected a line of text");
     reads("a\n\0", 3, (const char *const[]){"a", NULL}, "line 2: expected a line of text");
+    reads("a\nb\0c", 5, (const char *const[]){"a", NULL}, "line 2: expected a line of text");
+    reads("a\nb\0\1", 5, (const char *const[]){"a", NULL}, "line 2: expected a line of text");
     reads("a\n# \0\n", 6, (const char *const[]){"a", NULL}, "line 2: expected a line of text");
 }
 
