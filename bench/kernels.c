@@ -67,7 +67,7 @@ static void bench_product(const char *form, int32_t m, int32_t n, int32_t k, int
     free(a);
 }
 
-static void bench_aggregation(team_t *team, const minibatch_t *minibatch, int32_t width)
+static void bench_aggregation(const minibatch_t *minibatch, int32_t width)
 {
     const block_t *block = &minibatch->block[0];
     float *x = bench_rows(1, block->n_src * width), *mean = bench_rows(2, block->n_dst * width);
@@ -75,7 +75,7 @@ static void bench_aggregation(team_t *team, const minibatch_t *minibatch, int32_
     double means = 1e9, gather = 1e9, plain = 1e9;
     for (int round = 0; round < ROUNDS; round++) {
         double start = clock_seconds();
-        kernel_mean(team, block->indptr, block->index, block->n_dst, x, width, mean);
+        kernel_mean_rows(block->indptr, block->index, 0, block->n_dst, x, width, mean);
         means = bench_least(means, clock_seconds() - start);
         start = clock_seconds();
         for (int64_t e = 0; e < block->n_edges; e++) {
@@ -166,8 +166,8 @@ int main(int argc, char **argv)
                (long long)minibatch->n_seeds, (long long)minibatch->n_input, (long long)minibatch->block[0].n_edges,
                (long long)minibatch->block[0].n_dst);
     }
-    bench_aggregation(team, &two, 256);
-    bench_aggregation(team, &two, 64);
+    bench_aggregation(&two, 256);
+    bench_aggregation(&two, 64);
     const sage_config_t config = {.n_layers = 2, .n_in = 256, .n_hidden = 64, .n_out = 45, .dropout = 0.2f};
     bench_passes(team, &two, &config);
     const sage_config_t deep = {.n_layers = 3, .n_in = 256, .n_hidden = 64, .n_out = 45, .dropout = 0.5f};

@@ -167,17 +167,16 @@ void json_int(json_t *json, const char *key, int64_t value)
     json_append_text(json, text);
 }
 
-/* The digits from `fewest` to `most` that first read back equal; as_float: equal as float. */
-static void json_number(json_t *json, const char *key, double value, int fewest, int most, int as_float)
+void json_double(json_t *json, const char *key, double value)
 {
     char text[40] = "null";
     if (isfinite(value)) {
         /* The decimal point must be a point, whatever the host program's locale. */
         const locale_t c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
         const locale_t before = uselocale(c_locale);
-        for (int digits = fewest; digits <= most; digits++) {
+        for (int digits = 15; digits <= 17; digits++) { /* the fewest that read back equal */
             snprintf(text, sizeof text, "%.*g", digits, value);
-            if (as_float ? strtof(text, NULL) == (float)value : strtod(text, NULL) == value) {
+            if (strtod(text, NULL) == value) {
                 break;
             }
         }
@@ -186,16 +185,6 @@ static void json_number(json_t *json, const char *key, double value, int fewest,
     }
     json_begin(json, key);
     json_append_text(json, text);
-}
-
-void json_double(json_t *json, const char *key, double value)
-{
-    json_number(json, key, value, 15, 17, 0);
-}
-
-void json_float(json_t *json, const char *key, float value)
-{
-    json_number(json, key, (double)value, 6, 9, 1);
 }
 
 void json_seconds(json_t *json, const char *key, double seconds)

@@ -27,7 +27,6 @@ void json_end_array(json_t *json);
 void json_string(json_t *json, const char *key, const char *value); /* value NULL: null. Invalid UTF-8 is replaced. */
 void json_int(json_t *json, const char *key, int64_t value);
 void json_double(json_t *json, const char *key, double value);    /* shortest text that reads back equal */
-void json_float(json_t *json, const char *key, float value);      /* shortest text that reads back equal as float */
 void json_seconds(json_t *json, const char *key, double seconds); /* to the microsecond: shorter, nothing lost */
 void json_bool(json_t *json, const char *key, int value);
 void json_null(json_t *json, const char *key);

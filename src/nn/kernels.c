@@ -8,7 +8,6 @@
 #include "nn/kernels.h"
 
 enum {
-    KERNEL_TILE = 128,     /* rows of a tile of kernel_mean() */
     KERNEL_AHEAD = 8,      /* edges by which rows are prefetched */
     KERNEL_LINE = 16,      /* floats in a cache line */
     KERNEL_LANES = 16,     /* Philox blocks computed side by side */
@@ -62,31 +61,6 @@ void kernel_add_rows(const int64_t *indptr, const int32_t *index, int64_t begin,
     for (int64_t i = begin; i < end; i++) {
         kernel_add_edges(index, indptr[i], indptr[i + 1], indptr[end], x, width, sum + i * width);
     }
-}
-
-typedef struct kernel_mean_job {
-    const int64_t *indptr;
-    const int32_t *index;
-    int64_t n;
-    const float *x;
-    int32_t width;
-    float *mean;
-} kernel_mean_job_t;
-
-static void kernel_mean_tile(void *context, int64_t tile, int32_t thread)
-{
-    const kernel_mean_job_t *job = context;
-    const int64_t begin = tile * KERNEL_TILE;
-    const int64_t end = begin + KERNEL_TILE < job->n ? begin + KERNEL_TILE : job->n;
-    (void)thread;
-    kernel_mean_rows(job->indptr, job->index, begin, end, job->x, job->width, job->mean);
-}
-
-void kernel_mean(team_t *team, const int64_t *indptr, const int32_t *index, int64_t n, const float *x, int32_t width,
-                 float *mean)
-{
-    kernel_mean_job_t job = {.indptr = indptr, .index = index, .n = n, .x = x, .width = width, .mean = mean};
-    team_run(team, (n + KERNEL_TILE - 1) / KERNEL_TILE, kernel_mean_tile, &job);
 }
 
 void kernel_transpose(const int64_t *indptr, const int32_t *index, int64_t n, int64_t n_src, int64_t *indptr_t,

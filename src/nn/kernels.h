@@ -1,22 +1,18 @@
 /*
- * Kernels on rows. Shapes are [rows][width], row-major. Kernels without a team work on the rows they are given: they are
- * the bodies of tiles. Each value is computed by one thread in a fixed order, so bits do not depend on the team.
+ * Kernels on rows. Shapes are [rows][width], row-major. They work on the rows they are given, as the bodies of tiles. Each
+ * value is computed by one thread in a fixed order, so bits do not depend on how rows are cut into tiles.
  */
 #ifndef RUDDER_NN_KERNELS_H
 #define RUDDER_NN_KERNELS_H
 
 #include <stdint.h>
 
-#include "base/team.h"
 #include "rudder/status.h"
 
 /*
- * mean[i] = mean over e in [indptr[i], indptr[i+1]) of x[index[e]], 0 where there is none. Sums in the order of e, then
- * times 1/degree. x [n_src][width], mean [n][width]. Cost: O(edges x width).
+ * mean[i] = mean over e in [indptr[i], indptr[i+1]) of x[index[e]], 0 where there is none, for the rows i in [begin, end).
+ * Sums in the order of e, then times 1/degree. x [n_src][width], mean [n][width]. Cost: O(edges x width).
  */
-void kernel_mean(team_t *team, const int64_t *indptr, const int32_t *index, int64_t n, const float *x, int32_t width,
-                 float *mean);
-/* The same for the rows i in [begin, end) by the caller alone; mean is still the whole array. */
 void kernel_mean_rows(const int64_t *indptr, const int32_t *index, int64_t begin, int64_t end, const float *x,
                       int32_t width, float *mean);
 /* sum[i] += x[index[e]] over the edges of i, in their order, for the rows i in [begin, end). */

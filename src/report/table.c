@@ -159,22 +159,6 @@ rudder_status_t table_print(const table_t *table, FILE *file, rudder_error_t *er
     return ferror(file) ? RUDDER_FAIL(error, RUDDER_E_IO, "a table cannot be written") : RUDDER_OK;
 }
 
-char *table_text(const table_t *table)
-{
-    char *text = NULL;
-    size_t size = 0;
-    FILE *file = open_memstream(&text, &size);
-    if (file == NULL) {
-        return NULL;
-    }
-    const rudder_status_t status = table_print(table, file, NULL);
-    if (fclose(file) != 0 || status != RUDDER_OK) {
-        free(text);
-        return NULL;
-    }
-    return text;
-}
-
 /* Numbers break before what stands in parentheses behind them, nowhere else. */
 static void table_html_number(const char *text, FILE *file)
 {

@@ -1,6 +1,6 @@
 /*
  * Tables for people: cells are added row by row, widths are computed when all are known, so nothing is ever cut off.
- * Widths are counted in code points of UTF-8. Out of memory is remembered and told once, by table_print() or table_text().
+ * Widths are counted in code points of UTF-8. Out of memory is remembered and told once, by table_print().
  */
 #ifndef RUDDER_REPORT_TABLE_H
 #define RUDDER_REPORT_TABLE_H
@@ -27,8 +27,6 @@ void table_number(table_t *table, double value, int decimals, const char *unit);
 void table_line(table_t *table);
 /* Errors: MEMORY, IO. */
 rudder_status_t table_print(const table_t *table, FILE *file, rudder_error_t *error);
-/* The same as a text, to be freed; NULL: out of memory. */
-char *table_text(const table_t *table);
 /*
  * The same as an HTML table: the rows before the first line are its head. keyed: first cells that are a capital letter, or
  * begin with one and a space, name a run by its colour.

@@ -393,8 +393,8 @@ rudder_status_t loader_finish(loader_t *loader, train_times_t *times, loader_sum
     *times = loader->total;
     times->wall = times->sample + times->plan + times->exchange + times->complete + times->gather + times->idle;
     sums->window_bytes = ahead_most_bytes(loader->ahead);
-    sums->bytes =
-        (int64_t)(loader->remote_rows.bytes + loader->miss_rows.bytes + loader->fill_rows.bytes) + sums->window_bytes;
+    sums->bytes = (int64_t)(loader->remote_rows.bytes + loader->miss_rows.bytes + loader->fill_rows.bytes) +
+                  sums->window_bytes + exchange_memory(loader->config.exchange);
     for (int32_t i = 0; i < slots; i++) {
         sums->bytes += loader->slot[i].x_capacity * (int64_t)sizeof(float);
     }
