@@ -60,6 +60,24 @@ int32_t loader_slots(const loader_config_t *config)
     return config->threaded ? config->depth + 1 : 1;
 }
 
+/* Rows of one round of the exchange. */
+static int64_t loader_round_rows(int64_t row_bytes)
+{
+    return LOADER_ROUND_BYTES / row_bytes + 1;
+}
+
+/* A little more than needed, so that it is made anew a few times only. */
+static int64_t loader_room(int64_t inputs)
+{
+    return inputs + inputs / 16;
+}
+
+int64_t loader_most_memory(int32_t slots, int64_t inputs, int64_t capacity_rows, int64_t row_bytes)
+{
+    const int64_t round = loader_round_rows(row_bytes), fill = capacity_rows < round ? capacity_rows : round;
+    return (slots * loader_room(inputs) + 2 * inputs + fill) * row_bytes; /* minibatches, remote and missed rows */
+}
+
 /* At least `bytes`, contents lost. Aligned for vector loads. */
 static rudder_status_t loader_space(space_t *space, size_t bytes, rudder_error_t *error)
 {
@@ -89,7 +107,7 @@ rudder_status_t loader_open(const loader_config_t *config, loader_t **out, rudde
         return status;
     }
     loader->row_bytes = (size_t)config->ahead.parts->n_feat * sizeof(float);
-    loader->round_rows = LOADER_ROUND_BYTES / (int64_t)loader->row_bytes + 1;
+    loader->round_rows = loader_round_rows((int64_t)loader->row_bytes);
     loader->slot = calloc((size_t)loader_slots(config), sizeof *loader->slot);
     const size_t ranks = (size_t)config->ahead.parts->n_parts;
     loader->owner_rows = calloc(ranks, sizeof *loader->owner_rows);
@@ -138,18 +156,19 @@ static void loader_serve(void *context, const int64_t *ids, int64_t n, void *row
     }
 }
 
-/* Memory for the minibatch's rows; a little more than needed, so that it is made anew a few times only. */
+/* Memory for the minibatch's rows. */
 static rudder_status_t loader_grow_x(loader_t *loader, loaded_t *loaded, rudder_error_t *error)
 {
-    const int64_t n = loaded->sampled.minibatch.n_input * loader->config.ahead.parts->n_feat;
-    if (n > loaded->x_capacity) {
+    const int64_t inputs = loaded->sampled.minibatch.n_input, width = loader->config.ahead.parts->n_feat;
+    if (inputs * width > loaded->x_capacity) {
         space_t space = {0};
         free(loaded->x);
         loaded->x = NULL;
         loaded->x_capacity = 0;
-        RUDDER_TRY(loader_space(&space, (size_t)(n + n / 16) * sizeof(float), error));
+        const int64_t room = loader_room(inputs) * width;
+        RUDDER_TRY(loader_space(&space, (size_t)room * sizeof(float), error));
         loaded->x = space.data;
-        loaded->x_capacity = n + n / 16;
+        loaded->x_capacity = room;
     }
     return RUDDER_OK;
 }
@@ -393,8 +412,8 @@ rudder_status_t loader_finish(loader_t *loader, train_times_t *times, loader_sum
     *times = loader->total;
     times->wall = times->sample + times->plan + times->exchange + times->complete + times->gather + times->idle;
     sums->window_bytes = ahead_most_bytes(loader->ahead);
-    sums->bytes = (int64_t)(loader->remote_rows.bytes + loader->miss_rows.bytes + loader->fill_rows.bytes) +
-                  sums->window_bytes + exchange_memory(loader->config.exchange);
+    sums->bytes =
+        (int64_t)(loader->remote_rows.bytes + loader->miss_rows.bytes + loader->fill_rows.bytes) + sums->window_bytes;
     for (int32_t i = 0; i < slots; i++) {
         sums->bytes += loader->slot[i].x_capacity * (int64_t)sizeof(float);
     }

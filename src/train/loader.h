@@ -43,6 +43,8 @@ typedef struct loader_sums {
 
 /* Most input nodes that a minibatch of a rank can have: seeds x (1 + fan-out) a layer, never more than all nodes. */
 int64_t loader_most_inputs(const parts_t *parts, int64_t seeds, int32_t n_layers, const int32_t *fanout);
+/* Bytes that the rows of a loader take at most; minibatches sampled ahead and the exchange apart. */
+int64_t loader_most_memory(int32_t slots, int64_t inputs, int64_t capacity_rows, int64_t row_bytes);
 /* Minibatches that exist at once. */
 int32_t loader_slots(const loader_config_t *config);
 

@@ -395,8 +395,8 @@ static int64_t train_loader_estimate(const train_t *train)
     const int64_t step_seeds = train_step_seeds(train);
     const int64_t seeds = step_seeds < train->mine.train ? step_seeds : train->mine.train;
     const int64_t inputs = loader_most_inputs(&train->parts, seeds, config->n_layers, config->fanout);
-    const int64_t slots = train->threads_multiple ? config->depth + 1 : 1;
-    return (slots + 2) * inputs * train->result.row_bytes; /* minibatches, remote rows, missed rows */
+    const int32_t slots = train->threads_multiple ? config->depth + 1 : 1;
+    return loader_most_memory(slots, inputs, train->mine.capacity_rows, train->result.row_bytes);
 }
 
 static rudder_status_t train_write_config(const train_t *train, rudder_error_t *error)

@@ -115,10 +115,15 @@ class Run:
 
     def __init__(self, code, output, folder):
         self.code, self.output, self.folder = code, output, folder
-        self.summary = None
-        if os.path.exists(os.path.join(folder, "summary.json")):
-            with open(os.path.join(folder, "summary.json")) as file:
-                self.summary = json.load(file)
+        self.summary, self.config = self.read("summary.json"), self.read("config.json")
+
+    def read(self, name):
+        """A JSON file of the run; None: it has none."""
+        path = os.path.join(self.folder, name)
+        if not os.path.exists(path):
+            return None
+        with open(path) as file:
+            return json.load(file)
 
     def lines(self, kind):
         """{rank: [line as an object, ...]} of "steps" or "decisions"."""
@@ -177,6 +182,10 @@ def check_books(checks, run, what):
     checks.equal(summary["fill_rows"], total["fill"] + summary["start_rows"], what, "fill rows of steps and start")
     for key in ("remote_rows", "hit_rows", "fetched_rows", "fill_rows", "fetched_bytes", "capacity_rows"):
         checks.equal(sum(rank[key] for rank in summary["ranks_detail"]), summary[key], what, key, "over ranks")
+    stated = run.config["effective"]["loader_bytes_at_most"]
+    first = summary["ranks_detail"][0]
+    checks.that(first["loader_bytes"] - first["window_bytes"] <= stated, what, "memory of the loader", first["loader_bytes"],
+                "with", first["window_bytes"], "sampled ahead; stated", stated)
     for rank in summary["ranks_detail"]:
         wall = rank["time"]["wall"]
         for thread in ("loader", "compute"):
